@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "agent/core/complete.h"
 #include "agent/health/missing.h"
 #include "agent/model/health.h"
+#include "agent/model/snapshot.h"
 
 // From a scan to an assessed node: last values, completion, verdicts (docs/reference/driver.md#health-signals). The
 // agent and all tools use it. Pure: memory and time are arguments.
@@ -108,9 +110,20 @@ struct Assessment {
 // host.problems as well. Updates `memory`.
 [[nodiscard]] Assessment assess(model::HostScan scan, AssessMemory& memory, SteadyTime now);
 
-// Adds hardware that containers hold and no scan has shown (holdings/held.h) to an assessed node: vanished and
+// Adds hardware that containers hold and no scan has shown to an assessed node: vanished and
 // unhealthy, or unread and unknown while its list was never read. An interface without a name gets its held one.
 // Verdicts and values of all other hardware stay.
 [[nodiscard]] model::HostScan with_held(model::HostScan assessed, core::SeenBefore held);
+
+// Adds a device, or an interface by its RDMA name, to `held`. False: it is in there, or is refused since it cannot be
+// of this node: a device index that the instance type lacks, or above 63 where the type is unknown; an interface name
+// other than rdmap<bus>s<slot> (decimal, domain 0), which gives the address, or the 65th interface.
+[[nodiscard]] bool note_held_device(core::SeenBefore& held, int index, const model::HostScan& host);
+[[nodiscard]] bool note_held_efa(core::SeenBefore& held, std::string_view name);
+
+// `snapshot` with the hardware of `held` that it lacks (as above), and with `lnc` physical cores per logical
+// one instead of the snapshot's number, by which core ids are read; nullopt = unchanged.
+[[nodiscard]] model::Snapshot with_held(const model::Snapshot& snapshot, const core::SeenBefore& held,
+                                        std::optional<int> lnc);
 
 }  // namespace neuron::health

@@ -187,7 +187,7 @@ class Admissions {
   IdleTimer holders_{kAskIdleTime, kMaxIdleWait};
 };
 
-// Admissions (admissions.h), shared by gRPC's threads and the main loop under one lock. No call blocks: a caller that
+// Admissions, shared by gRPC's threads and the main loop under one lock. No call blocks: a caller that
 // has to wait leaves a continuation, which is called once, without the lock: at once when no wait is needed, else on
 // the thread whose call ends the wait. A method without a comment is the one of that name in Admissions, at the clock's
 // time.

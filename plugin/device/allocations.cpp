@@ -8,7 +8,6 @@
 
 #include "agent/base/parse.h"
 #include "agent/base/sorted.h"
-#include "plugin/device/shown_holdings.h"
 
 namespace neuron::plugin {
 namespace {
@@ -203,7 +202,8 @@ std::optional<Allocations::Obstacle> Allocations::obstacle(const Holding& asked,
     return Obstacle{refusals::other_hardware(asked.resource, *first, offer_), *first};
   }
   if (const auto conflict = ledger_.conflict(asked.resource, asked.units, asked.cores, version)) {
-    return Obstacle{refusals::held(asked.resource, *conflict), conflict->with};
+    const bool is_claim = !conflict->with.claim.empty();
+    return Obstacle{refusals::held(asked.resource, *conflict), is_claim ? std::nullopt : std::optional(conflict->with)};
   }
   return std::nullopt;
 }

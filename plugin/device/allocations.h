@@ -82,7 +82,7 @@ class Allocations {
   // The newest scan; nullptr = none yet. It is in node() at once, but core ids keep the logical core size of the first
   // one until adopt_numbering().
   void set_node(grant::NodeUnitsPtr node) EXCLUDES(mutex_);
-  // The node as all answers and lists see it: with held hardware that no scan has shown (holdings/held.h). nullptr
+  // The node as all answers and lists see it: with held hardware that no scan has shown (health/assess.h). nullptr
   // before the first set_node.
   [[nodiscard]] grant::NodeUnitsPtr node() const EXCLUDES(mutex_);
   // Another scan of this node with the core ids and the held hardware that node() has, so that the units of holdings

@@ -296,7 +296,7 @@ const Holding* Ledger::cores_of_admission(model::Resource resource, CheckpointVe
   return of_admission(resource, version, true);
 }
 
-const Holding* Ledger::nics_of_admission(model::Resource resource, CheckpointVersion version) const {
+const Holding* Ledger::efas_of_admission(model::Resource resource, CheckpointVersion version) const {
   return of_admission(resource, version, false);
 }
 

@@ -116,7 +116,7 @@ class Ledger {
   // now asks for `resource`; nullptr when none. A container asks for a resource once. So an answer for `resource` under
   // the same version, and all before it, went to a pod that the kubelet then refused without writing its checkpoint.
   [[nodiscard]] const Holding* cores_of_admission(model::Resource resource, CheckpointVersion version) const;
-  [[nodiscard]] const Holding* nics_of_admission(model::Resource resource, CheckpointVersion version) const;
+  [[nodiscard]] const Holding* efas_of_admission(model::Resource resource, CheckpointVersion version) const;
 
   // Cores that `resource` must not offer: held by a claim, or through another resource and not through this one as
   // well. (The kubelet gives no other container what this one holds; Unhealthy would be wrong for a running container.)

@@ -4,17 +4,41 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/allocator/allocator.h"
+#include "agent/base/clock.h"
 #include "agent/base/list_hub.h"
 #include "agent/core/offer_policy.h"
 #include "agent/grant/node_units.h"
+#include "agent/holdings/holding.h"
+#include "agent/model/allocation.h"
 #include "agent/model/resource.h"
 #include "plugin/device/ledger.h"
 
-// The units of a resource as the kubelet sees them: the list that it is shown, and the choice among units it offers.
+// The units of a resource between the kubelet and the node: what containers hold, the list that the kubelet is shown,
+// and the choice among units it offers.
 namespace neuron::plugin {
+
+// What the kubelet shows, in the node's own terms. Ids that the node does not have are skipped. Pure.
+
+// Ascending, unique.
+[[nodiscard]] std::vector<int> known_units(const grant::NodeUnits& node, model::Resource resource,
+                                           const std::vector<std::string>& ids);
+
+// By no container, since never. `units`: ascending.
+[[nodiscard]] Holding holding_of(const grant::NodeUnits& node, model::Resource resource, std::vector<int> units);
+
+// By containers, through the device plugin.
+[[nodiscard]] std::vector<Holding> to_holdings(const grant::NodeUnits& node,
+                                               const std::vector<model::Allocation>& shown, SteadyTime since);
+
+// By claims of `driver`: hardware that the kubelet's device manager takes for free. Pods with claims outlast a change
+// of the node from claims to the device plugin.
+[[nodiscard]] std::vector<Holding> claims_to_holdings(const grant::NodeUnits& node,
+                                                      const std::vector<model::Allocation>& shown,
+                                                      std::string_view driver);
 
 // One unit of a resource as watchers see it.
 struct UnitState {

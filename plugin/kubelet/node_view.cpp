@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "agent/base/sorted.h"
-#include "agent/holdings/held.h"
+#include "agent/health/assess.h"
 
 namespace neuron::plugin {
 namespace {
@@ -24,13 +24,13 @@ bool NodeView::reads_as_scanned(const model::Snapshot& scan) const {
 
 model::SnapshotPtr NodeView::read(model::SnapshotPtr scan) const {
   if (!scan || reads_as_scanned(*scan)) return scan;
-  return std::make_shared<const model::Snapshot>(holdings::with_held(*scan, held_, lnc_));
+  return std::make_shared<const model::Snapshot>(health::with_held(*scan, held_, lnc_));
 }
 
 grant::NodeUnitsPtr NodeView::read(grant::NodeUnitsPtr scan) const {
   if (!scan || reads_as_scanned(scan->snapshot())) return scan;
   return std::make_shared<const grant::NodeUnits>(
-      std::make_shared<const model::Snapshot>(holdings::with_held(scan->snapshot(), held_, lnc_)), *scan);
+      std::make_shared<const model::Snapshot>(health::with_held(scan->snapshot(), held_, lnc_)), *scan);
 }
 
 void NodeView::set_newest(grant::NodeUnitsPtr scan) {
@@ -64,13 +64,13 @@ void NodeView::follow_lnc(std::optional<int> lnc, std::string_view holders, std:
 
 bool NodeView::add_held_device(int index) {
   if (node_->device(index) != nullptr) return false;
-  if (!holdings::note_held_device(held_, index, newest_->snapshot().host)) return false;
+  if (!health::note_held_device(held_, index, newest_->snapshot().host)) return false;
   node_ = read(newest_);
   return true;
 }
 
 bool NodeView::add_held_efa(std::string_view name) {
-  if (node_->unit_of(model::Resource::efa, name) || !holdings::note_held_efa(held_, name)) return false;
+  if (node_->unit_of(model::Resource::efa, name) || !health::note_held_efa(held_, name)) return false;
   node_ = read(newest_);
   return true;
 }

@@ -14,7 +14,7 @@ namespace neuron::plugin {
 
 // The newest scan as answers and lists of either mode read it. Ids of held cores mean hardware only with the LNC they
 // were given under, so cores keep their numbers while they are held, whatever LNC the node is set to. Held hardware
-// that no scan has shown is in it as vanished (agent/holdings/held.h). Not synchronised: its owner locks.
+// that no scan has shown is in it as vanished (agent/health/assess.h). Not synchronised: its owner locks.
 class NodeView {
  public:
   void set_newest(grant::NodeUnitsPtr scan);                                   // never null

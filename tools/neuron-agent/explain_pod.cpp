@@ -9,7 +9,7 @@
 #include "agent/core/hardware.h"
 #include "agent/core/logical_cores.h"
 #include "agent/health/efa.h"
-#include "agent/holdings/held.h"
+#include "agent/health/assess.h"
 #include "agent/model/health.h"
 #include "agent/model/resource.h"
 
@@ -282,7 +282,7 @@ void add_held_interfaces(ExplainFacts& facts) {
     for (const std::string& id : one.ids) {
       const bool in_pool = !one.claim.empty() && id.starts_with(kClaimed);
       const std::string name = in_pool ? id.substr(kClaimed.size()) : id;
-      if (find_efa(facts.host, name) == nullptr) static_cast<void>(holdings::note_held_efa(held, name));
+      if (find_efa(facts.host, name) == nullptr) static_cast<void>(health::note_held_efa(held, name));
     }
   }
   if (!held.efas.empty()) facts.host = health::with_held(std::move(facts.host), std::move(held));

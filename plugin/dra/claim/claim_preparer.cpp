@@ -134,8 +134,8 @@ Result<void> ClaimPreparer::read(Call& call, Pending& pending) {
   if (!claim) {
     if (is_no_answer(claim.error())) call.api_error = claim.error();
     // A prepared claim is known without the server, and only a clear answer contradicts it.
-    const bool is_denied = claim.error().code == ErrorCode::not_found;
-    if (pending.before && pending.before->is_whole() && !is_denied) return answer_again(pending);
+    const bool is_gone = claim.error().code == ErrorCode::not_found;
+    if (pending.before && pending.before->is_whole() && !is_gone) return answer_again(pending);
     return fail(std::move(claim).error());
   }
   if (claim->uid != ref.uid) {

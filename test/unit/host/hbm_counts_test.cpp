@@ -30,7 +30,7 @@ struct Row {
   std::string shown_repairable;
   std::uint64_t uncorrected = 0;  // what is to be read from them
   std::uint64_t repaired = 0;
-  std::string reason;
+  std::string reason{};
 };
 
 std::vector<Row> rows() {

@@ -78,6 +78,13 @@ TEST_F(AllocationsClaims, NoAnswerAndNoCheckpointEndsAClaim) {
   EXPECT_THAT(unhealthy(kDevice), ElementsAre("3"));
 }
 
+TEST_F(AllocationsClaims, NoCheckpointIsAwaitedForWhatOnlyAClaimHolds) {
+  shown({claimed({"neuron-device-3", "efa-rdmap16s25"})});
+  EXPECT_FALSE(allocations.needs_fresh_checkpoint(kDevice, {"3"}));
+  EXPECT_FALSE(allocations.needs_fresh_checkpoint(kCore, {"6"}));
+  EXPECT_FALSE(allocations.needs_fresh_checkpoint(kEfa, {"rdmap16s25"}));
+}
+
 TEST_F(AllocationsClaims, OtherDriversAndOtherNamesHoldNothing) {
   shown({claimed({"neuron-device-3"}, "gpu.example.com"), claimed({"neuron-device-16x", "gpu-0", ""})});
   EXPECT_FALSE(allocations.holds_anything());

@@ -154,11 +154,11 @@ TEST(Ledger, AVersionInheritedFromARefusedPodDoesNotEndItsHeir) {
 TEST(Ledger, NicsAndHardwareOfOneAdmissionAreFoundOnceEach) {
   plugin::Ledger ledger;
   ledger.record({model::Resource::efa, {3}, {}, {}, "", 7, SteadyTime{}});
-  ASSERT_NE(ledger.nics_of_admission(kDevice, 7), nullptr);
-  EXPECT_EQ(ledger.nics_of_admission(kDevice, 7)->units, (std::vector<int>{3}));
+  ASSERT_NE(ledger.efas_of_admission(kDevice, 7), nullptr);
+  EXPECT_EQ(ledger.efas_of_admission(kDevice, 7)->units, (std::vector<int>{3}));
   EXPECT_EQ(ledger.cores_of_admission(kDevice, 7), nullptr);
   ledger.record(cores(kDevice, {0, 1}, 7));
-  EXPECT_EQ(ledger.nics_of_admission(kDevice, 7), nullptr) << "asked twice: this is the next container";
+  EXPECT_EQ(ledger.efas_of_admission(kDevice, 7), nullptr) << "asked twice: this is the next container";
   ASSERT_NE(ledger.cores_of_admission(model::Resource::efa, 7), nullptr) << "those NICs may have been a refused pod's";
   EXPECT_FALSE(ledger.conflict(kCore, {9}, {9}, 8));
 }

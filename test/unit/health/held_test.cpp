@@ -1,4 +1,3 @@
-#include "agent/holdings/held.h"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +9,9 @@
 namespace neuron::test {
 namespace {
 
-using holdings::note_held_device;
-using holdings::note_held_efa;
-using holdings::with_held;
+using health::note_held_device;
+using health::note_held_efa;
+using health::with_held;
 using model::HealthState;
 using model::HostScan;
 using model::Presence;
