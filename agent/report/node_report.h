@@ -75,9 +75,9 @@ enum class JsonLayout { indented, one_line };
 
 // A document of that format read back, from a process that may be of another version or hostile. Its JSON is `json`
 // again if node_report_json wrote that; what the format leaves out is unknown, but for what follows from the rest:
-// fabric, physical cores and PCI parents. A problem is its sentence alone. Unknown keys are ignored. data_corrupt: it
-// is longer than kMostDocumentBytes, no JSON, of another format, or a key is missing, of the wrong type or out of
-// bounds; the message names it.
+// fabric, physical cores and PCI parents. A problem is its sentence alone. Unknown keys are ignored, and missing
+// ones unknown. data_corrupt: it is longer than kMostDocumentBytes, no JSON, of another format, or a value is of the
+// wrong type or out of bounds; the message names its key.
 [[nodiscard]] Result<NodeReport> parse_node_report(std::string_view json);
 inline constexpr std::size_t kMostDocumentBytes = 4 << 20;
 

@@ -113,10 +113,10 @@ TEST(PodUses, IdsBecomeDevicesCoresAndInterfaces) {
   report.host.efas.resize(1);
   report.host.efas[0].name = "rdmap16s25";
   const auto uses = report::pod_uses({{"b", "p", "c", "aws.amazon.com/neuroncore", {"9", "400", "x"}},
-                                  {"b", "p", "c", "vpc.amazonaws.com/efa", {"rdmap16s25", "other"}},
-                                  {"a", "p", "c", "aws.amazon.com/neurondevice", {"15"}},
-                                  {"z", "p", "c", "example.com/gpu", {"0"}}},
-                                 report, "neuron.aws.com");
+                                      {"b", "p", "c", "vpc.amazonaws.com/efa", {"rdmap16s25", "other"}},
+                                      {"a", "p", "c", "aws.amazon.com/neurondevice", {"15"}},
+                                      {"z", "p", "c", "example.com/gpu", {"0"}}},
+                                     report, "neuron.aws.com");
   ASSERT_EQ(uses.size(), 2U);
   EXPECT_THAT(uses[0].cores, UnorderedElementsAre(30, 31));
   EXPECT_THAT(uses[0].devices, UnorderedElementsAre(15));
@@ -147,8 +147,9 @@ TEST(PodUses, NamesInClaimsOfOurDriverBecomeTheSame) {
   EXPECT_THAT(uses[1].devices, ElementsAre(3, 4, 5, 6, 7));
   EXPECT_THAT(uses[1].cores, ElementsAre(7, 8, 9, 10, 11, 12, 13, 14, 15));
   EXPECT_THAT(uses[1].efas, ElementsAre("rdmap16s25"));
-  EXPECT_EQ(report::pod_uses({claimed("chips", "gpu.example.com", {"neuron-device-0"})}, report, "gpu.example.com").size(),
-            1U);
+  EXPECT_EQ(
+      report::pod_uses({claimed("chips", "gpu.example.com", {"neuron-device-0"})}, report, "gpu.example.com").size(),
+      1U);
 }
 
 }  // namespace
