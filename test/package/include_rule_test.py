@@ -64,14 +64,14 @@ DOORS = {
     r"n?curses": ["tools/neuron-top"],
     r"tl/": ["agent/base"],
     r"CLI/": ["tools/neuron-agent", "tools/neuron-ls", "tools/neuron-top", "tools/neuron-gather", "tools/neuron-sim"],
-    r"nlohmann/": ["agent/grant", "agent/host", "agent/kube", "agent/status", "plugin", "tools/neuron-agent", "tools/render", "tools/neuron-gather", "tools/neuron-top",
+    r"nlohmann/": ["agent/grant", "agent/host", "agent/kube", "agent/report", "agent/status", "plugin", "tools/neuron-agent", "tools/render", "tools/neuron-gather", "tools/neuron-top",
                   "tools/neuron-sim"],
     r"(spdlog|fmt)/": ["agent/monitor", "agent/metrics", "agent/status", "plugin", "tools"],
 }
 
 # What is pure does no I/O and knows no threads and no clocks.
 PURE = ["agent/model", "agent/core", "agent/allocator", "agent/grant", "agent/health", "agent/holdings", "agent/preflight",
-        "tools/render"]
+        "agent/report", "tools/render"]
 IMPURE_HEADERS = re.compile(r"fstream|iostream|filesystem|thread|mutex|condition_variable|unistd\.h|fcntl\.h|dirent\.h|sys/.*")
 IMPURE_CALLS = re.compile(r"_clock::now\s*\(|\bgetenv\s*\(")
 

@@ -117,11 +117,11 @@ Result<std::string> listing(const render::NodeReport& report, const Options& opt
   render::NodeView view = view_of(is_official(options) ? without_blanked_lists(listed) : listed, options);
   if (!options.devices.empty()) TRY(choose(view, options.devices));
   if (options.json) return device_json(view);
-  if (options.format == Format::svg) return node_svg(report);  // of the whole machine, as the drawing
+  if (options.format == Format::svg) return render::node_svg(report);  // of the whole machine, as the drawing
   const render::NodeReport chosen = options.devices.empty() ? listed : only_devices(listed, host_indices(view));
   const auto layout = options.watch ? render::JsonLayout::one_line : render::JsonLayout::indented;
   if (options.format == Format::json) return node_report_json(chosen, layout);
-  if (options.format == Format::csv) return node_report_csv(chosen);
+  if (options.format == Format::csv) return render::node_report_csv(chosen);
   const std::string table = table_text(chosen, view, options, colour);
   return options.topology ? table + drawing(report, view_of(report, options)) : table;
 }

@@ -1,74 +1,22 @@
 #pragma once
 
-#include <cstddef>
-#include <map>
-#include <optional>
-#include <set>
 #include <string>
-#include <vector>
 
-#include "agent/model/health.h"
-#include "agent/model/host_scan.h"
+#include "agent/report/node_report.h"
 #include "tools/render/style.h"
 
-// Everything that is known of a node, put together once and then written as JSON, CSV, picture or table. Passive data
-// and pure functions; unlike NodeView it keeps values that the official tool does not show, and the origin of values.
+// A node's report as CSV, picture and notes; its JSON is agent/report. Pure functions.
 namespace neuron::render {
 
-// One container and what it holds through device plugins, or by one claim, as the kubelet reports it.
-struct PodUse {
-  std::string pod_namespace;
-  std::string pod;
-  std::string container;
-  std::set<int> devices;       // held whole, or through some of their cores
-  std::set<int> cores;         // global logical ids, of whole devices too
-  std::set<std::string> efas;  // RDMA names
-  std::string claim{};         // ResourceClaim of the pod's namespace; "" = through device plugins
-  friend bool operator==(const PodUse&, const PodUse&) = default;
-};
-
-struct NodeReport {
-  model::HostScan host;                     // completed from the catalogue; with health where it was asked for
-  std::vector<std::vector<int>> core_ids;   // parallel to host.devices: global logical ids; empty = unknown
-  std::vector<std::vector<int>> near_efas;  // parallel to host.devices: positions in host.efas
-  // For the picture; each may be empty, which means unknown. [device][position of the logical core] = physical cores
-  std::vector<std::vector<std::vector<int>>> physical_cores;
-  std::vector<std::string> pci_keys;        // parallel to host.devices: switch_key of the interfaces beside it, or ""
-  bool switched = false;                    // the fabric is a switch: neighbours are no links (trn3 and others)
-  std::map<int, std::string> commands;      // pid -> printable command line; absent = not resolvable
-  std::optional<std::vector<PodUse>> pods;  // nullopt: not asked, or the kubelet did not answer
-  std::optional<int> expected_devices;      // what the instance type has; nullopt: unknown type
-  std::optional<int> expected_efas;         // the most that the instance type can have
-  std::vector<int> missing_devices;         // of the expected ones, by index; of the whole node
-  model::Health missing_health;             // the verdict on each of these; not assessed where there are none
-  std::optional<int> found_efas;            // of the whole node; nullopt: not counted
-  // Indices of devices whose neighbours are assumed although the driver has a list of them: one that may not be read,
-  // or an empty one, since it blanks all lists when a device is missing (docs/reference/driver.md#connected-devices).
-  // The official tool shows no neighbours then.
-  std::set<int> blanked_lists;
-  bool own_dev = false;  // dev/ is a container's own: a missing node does not mean a broken device
-};
-
-// RDMA names of the interfaces that are nearest to host.devices[position], else their PCI addresses.
-[[nodiscard]] std::vector<std::string> near_efa_names(const NodeReport& report, std::size_t position);
-
-// Indices of the devices that host.efas[position] is among the nearest of, ascending.
-[[nodiscard]] std::vector<int> near_devices(const NodeReport& report, std::size_t position);
-
-// "namespace/pod" of all holders of this device or part of it, unique; nullopt when the kubelet did not answer.
-[[nodiscard]] std::optional<std::vector<std::string>> pods_on_device(const NodeReport& report, int device_index);
-[[nodiscard]] std::optional<std::vector<std::string>> pods_on_efa(const NodeReport& report, const std::string& name);
-
-// Only these devices (by index of the host), the interfaces nearest to them, and the pods that hold any of these.
-[[nodiscard]] NodeReport only_devices(const NodeReport& report, const std::set<int>& indices);
-
-// How JSON is laid out: indented, or one line per document so that a stream of them can be cut at line ends.
-enum class JsonLayout { indented, one_line };
-
-// The report as one object in the format "neuron-ls/1", documented in docs/neuron-ls.md and
-// docs/schema/neuron-ls-1.json. Unknown values are null, never 0 or ""; every key is always there. Ends in a newline.
-// Valid UTF-8 for any report.
-[[nodiscard]] std::string node_report_json(const NodeReport& report, JsonLayout layout);
+using report::JsonLayout;
+using report::near_devices;
+using report::near_efa_names;
+using report::node_report_json;
+using report::NodeReport;
+using report::only_devices;
+using report::pods_on_device;
+using report::pods_on_efa;
+using report::PodUse;
 
 // One line of column names and one line per device, as RFC 4180 has it but with '\n' at line ends; the columns are in
 // docs/neuron-ls.md. Unknown values are empty; lists in a cell are joined by blanks.

@@ -1,0 +1,200 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/report/node_report.h"
+
+// A cluster's nodes, pods and claims as far as this user may read them: what every command of kubectl-neuron works on.
+// Passive data, made once from the documents of the API server and the agents (documents.h). All texts are foreign:
+// bounded when they are read, made printable when they are shown.
+namespace neuron::fleet {
+
+using Amounts = std::map<std::string, std::int64_t>;  // by resource name: "aws.amazon.com/neuron", "cpu" is left out
+using Labels = std::map<std::string, std::string>;
+
+struct Taint {
+  std::string key;
+  std::string value;
+  std::string effect;  // "NoSchedule", "PreferNoSchedule", "NoExecute"
+};
+
+// How a node offers its hardware: by what its Node object and ResourceSlices show.
+enum class Mode { none, device_plugin, claims };
+
+struct Node {
+  std::string name;
+  std::string created;  // RFC 3339; "" unknown
+  Labels labels;
+  std::vector<Taint> taints;
+  bool unschedulable = false;
+  std::optional<bool> ready;  // condition Ready; nullopt: unknown
+  Amounts allocatable;        // the resources of this project alone, as the kubelet reports them
+  Amounts capacity;
+  Mode mode = Mode::none;
+  std::string instance_type;  // label node.kubernetes.io/instance-type, else the agent's document; "" unknown
+  std::string agent_pod;      // "namespace/name" of the agent's pod; "": none found
+  std::string agent_version;  // "" unknown
+  std::optional<report::NodeReport> report;  // the agent's document (GET /node); nullopt: see report_missing
+  std::string report_missing;                // one sentence why there is none; "" with a report
+};
+
+struct Toleration {
+  std::string key;  // "" with operator Exists: every taint
+  std::string op;   // "Exists", "Equal"
+  std::string value;
+  std::string effect;  // "": every effect
+};
+
+// One term of nodeSelector or of a required node affinity.
+struct LabelRule {
+  std::string key;
+  std::string op;  // "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"
+  std::vector<std::string> values;
+  bool is_field = false;  // matchFields: key is "metadata.name"
+};
+
+struct Container {
+  std::string name;
+  bool init = false;                // also sidecars
+  bool sidecar = false;             // an init container with restartPolicy Always
+  Amounts requests;                 // of this project's resources; of limits where no request is written
+  std::vector<std::string> claims;  // names in Pod::claims that it uses
+};
+
+struct PodClaim {
+  std::string name;   // in the pod's spec
+  std::string claim;  // the ResourceClaim; "": not made yet
+  std::string claim_template;
+};
+
+struct Pod {
+  std::string pod_namespace;
+  std::string name;
+  std::string uid;
+  std::string node;     // "": not placed
+  std::string phase;    // "Pending", "Running", "Succeeded", "Failed", "Unknown"
+  std::string reason;   // status.reason: "UnexpectedAdmissionError"
+  std::string message;  // status.message
+  std::string created;
+  std::string scheduled_reason;   // condition PodScheduled, where False: "Unschedulable", "SchedulingGated"
+  std::string scheduled_message;  // "0/3 nodes are available: …"
+  std::string scheduler;          // spec.schedulerName
+  bool deleting = false;          // has a deletionTimestamp
+  std::vector<std::string> gates;
+  Labels node_selector;
+  std::vector<std::vector<LabelRule>> node_affinity;  // one of these, each all of its rules; empty: no requirement
+  std::vector<Toleration> tolerations;
+  std::vector<Container> containers;
+  std::vector<PodClaim> claims;
+};
+
+// What the scheduler counts for a pod on its node: the largest of the sum over containers and sidecars, and each init
+// container with the sidecars before it. Pods that have ended count nothing.
+[[nodiscard]] Amounts scheduled_amounts(const Pod& pod);
+[[nodiscard]] bool has_ended(const Pod& pod);  // Succeeded or Failed
+// Whether it asks for a resource of this project or has claims.
+[[nodiscard]] bool asks_for_hardware(const Pod& pod);
+
+struct DeviceSelector {
+  std::string expression;  // CEL
+};
+
+struct ClaimRequest {
+  std::string name;
+  std::string device_class;
+  std::vector<DeviceSelector> selectors;
+  bool all = false;  // allocationMode All
+  std::int64_t count = 1;
+  bool admin_access = false;
+  Labels capacity;                            // capacity.requests as written
+  std::vector<ClaimRequest> first_available;  // alternatives; then the members above but the name mean nothing
+};
+
+struct ClaimConstraint {
+  std::vector<std::string> requests;  // empty: all
+  std::string match_attribute;
+  std::string distinct_attribute;
+};
+
+struct AllocatedDevice {
+  std::string request;
+  std::string driver;
+  std::string pool;
+  std::string device;
+  bool admin_access = false;
+  Labels consumed_capacity;
+};
+
+struct Claim {
+  std::string claim_namespace;
+  std::string name;
+  std::string uid;
+  std::vector<ClaimRequest> requests;
+  std::vector<ClaimConstraint> constraints;
+  bool allocated = false;
+  std::vector<AllocatedDevice> devices;
+  std::vector<std::string> reserved_for;  // names of pods
+};
+
+struct DeviceClass {
+  std::string name;
+  std::vector<DeviceSelector> selectors;
+  std::string extended_resource;  // spec.extendedResourceName
+};
+
+struct AttributeValue {  // one of them
+  std::optional<std::int64_t> number;
+  std::optional<bool> flag;
+  std::optional<std::string> text;  // also versions
+};
+
+struct SliceDevice {
+  std::string name;
+  std::map<std::string, AttributeValue> attributes;  // names without the driver's domain; others whole
+  Labels capacity;                                   // quantities as written
+  bool multiple = false;                             // allowMultipleAllocations
+  std::map<std::string, Labels> consumes;            // counter set -> counter -> quantity
+  std::vector<Taint> taints;
+};
+
+struct Pool {  // of one node and driver: the slices of its newest generation together
+  std::string driver;
+  std::string name;
+  std::string node;
+  bool complete = false;  // as many slices as resourceSliceCount
+  std::vector<SliceDevice> devices;
+  std::map<std::string, Labels> counters;  // counter set -> counter -> quantity
+};
+
+struct Event {
+  std::string object_kind;
+  std::string object_namespace;
+  std::string object_name;
+  std::string reason;
+  std::string message;
+  std::string time;  // of the last; RFC 3339
+  std::int64_t count = 1;
+};
+
+struct Fleet {
+  std::vector<Node> nodes;  // by name
+  std::vector<Pod> pods;    // by namespace and name
+  std::vector<Claim> claims;
+  std::map<std::string, std::vector<ClaimRequest>> claim_templates;  // "namespace/name"; see template_constraints
+  std::map<std::string, std::vector<ClaimConstraint>> template_constraints;
+  std::vector<DeviceClass> classes;
+  std::vector<Pool> pools;
+  std::vector<Event> events;
+  std::string read_at;               // RFC 3339, when the documents were read
+  std::vector<std::string> unknown;  // one sentence for each thing that could not be read, and why
+};
+
+[[nodiscard]] const Node* find_node(const Fleet& fleet, const std::string& name);
+[[nodiscard]] const Pod* find_pod(const Fleet& fleet, const std::string& pod_namespace, const std::string& name);
+[[nodiscard]] const Claim* find_claim(const Fleet& fleet, const std::string& claim_namespace, const std::string& name);
+
+}  // namespace neuron::fleet
