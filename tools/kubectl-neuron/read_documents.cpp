@@ -2,6 +2,7 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
@@ -104,13 +105,19 @@ class Reading {
   Result<Documents> run() {
     documents_.read_at = utc_text(std::chrono::system_clock::now());
     std::deque<std::function<void()>> jobs;
-    jobs.emplace_back([this] { read_namespace(); });
     for (const Kind kind : kAllKinds) {
       if (is_wanted(kind)) jobs.emplace_back([this, kind] { read_kind(kind); });
     }
+    jobs.emplace_back([this] {
+      const std::string name = own_namespace();
+      step();
+      const MutexLock lock(mutex_);
+      documents_.default_namespace = name;
+    });
     expected_ = jobs.size();
     run_all(std::move(jobs), limits_.at_once);
     TRY(check_anything());
+    if (is_without_claims_) documents_.unknown.emplace_back("the cluster does not serve resource.k8s.io: no claims");
     if (wanted_.agents) read_agents();
     return std::move(documents_);
   }
@@ -190,26 +197,29 @@ class Reading {
     if (progress_) progress_(done_, expected_);
   }
 
-  void read_namespace() {
-    std::string name = own_namespace_.empty() ? cluster_.context_namespace() : own_namespace_;
-    {
-      const MutexLock lock(mutex_);
-      documents_.default_namespace = name;
-    }
-    step();
+  // The one namespace to read where all may not be.
+  [[nodiscard]] std::string own_namespace() {
+    std::call_once(namespace_once_,
+                   [this] { namespace_ = own_namespace_.empty() ? cluster_.context_namespace() : own_namespace_; });
+    return namespace_;
   }
 
   void read_kind(Kind kind) {
     List list = read_list(kind, "");
     if (list.error && list.error->code == ErrorCode::permission_denied && is_namespaced(kind)) {
-      const std::string name = own_namespace_.empty() ? cluster_.context_namespace() : own_namespace_;
+      const std::string name = own_namespace();
       List own = read_list(kind, name);
       if (!own.error) {
         own.unknown = words_of(kind) + " of other namespaces than " + name + " are not shown: " + list.error->message;
         list = std::move(own);
       }
     }
-    if (list.error) list.unknown = words_of(kind) + " are not known: " + list.error->message;
+    const bool is_absent = list.error && list.error->code == ErrorCode::not_found;
+    if (is_absent) {
+      is_without_claims_ = true;
+    } else if (list.error) {
+      list.unknown = words_of(kind) + " are not known: " + list.error->message;
+    }
     {
       const MutexLock lock(mutex_);
       errors_.at(static_cast<std::size_t>(kind)) = list.error;
@@ -280,6 +290,9 @@ class Reading {
   std::size_t done_ GUARDED_BY(mutex_) = 0;
   bool is_any_late_ GUARDED_BY(mutex_) = false;
   SteadyTime last_answer_ GUARDED_BY(mutex_);
+  std::atomic<bool> is_without_claims_ = false;  // the server is older than the API group
+  std::once_flag namespace_once_;
+  std::string namespace_;
   std::size_t expected_ = 0;  // changes only while no job runs
 };
 
