@@ -68,6 +68,12 @@ Error refusal(const kube::ApiReply& reply, const std::string& path) {
   return error;
 }
 
+// Whether a 404 is the API server's, about the agent's pod; else it is the agent's own.
+bool names_pod(const std::string& body) {
+  const auto status = kube::parse_object(body, "");
+  return status && kube::text_of(*status, {"details", "kind"}) == "pods";
+}
+
 // Runs jobs on some threads and waits for all of them.
 void run_all(std::deque<std::function<void()>> jobs, int threads) {
   Mutex mutex;
@@ -180,7 +186,7 @@ class Reading {
       answer.missing = "the agent did not answer within " + std::to_string(limits_.agent.count()) + " ms";
     } else if (!reply) {
       answer.missing = reply.error().message;
-    } else if (reply->status == 404) {
+    } else if (reply->status == 404 && !names_pod(reply->body)) {
       answer.missing = "the agent has no /node: it is of an older version, or was started with --node-document off";
     } else if (reply->status != 200) {
       answer.missing = refusal(*reply, call.path).message;

@@ -167,5 +167,13 @@ class Program(Case):
         self.fails(self.run_it({}, "nodes", "--from", "/nowhere/at.all"), "/nowhere/at.all")
 
 
+class Completion(Case):
+    def test_kubectl_gets_candidates_and_a_directive(self):
+        script = os.path.join(os.path.dirname(FAKE), "..", "..", "tools", "completions", "kubectl_complete-neuron")
+        for words, wanted in ((["po"], "pods"), (["pods", "--all"], "--all-namespaces"), (["nodes", "-o", "w"], "wide")):
+            result = subprocess.run([script, *words], capture_output=True, text=True, timeout=30, check=False)
+            self.assertEqual(result.stdout.split(), [wanted, ":0"], result.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()
