@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+
+#include "agent/base/result.h"
+#include "tools/kubectl-neuron/documents.h"
+
+// Documents in one file: a tar.gz of their JSON, or a directory of the same files.
+//   dump.json              format, read_at, namespace, unknown, and of each agent its pod and file, or why there is
+//   none nodes/0.json …         pages of lists, by kind agents/0.json …        answers to GET /node
+namespace neuron::fleet {
+
+inline constexpr const char* kDumpFormat = "kubectl-neuron-dump/1";
+
+// Errors: as host::RootSource::open; data_corrupt (no dump, or one of another format), with the path.
+[[nodiscard]] Result<Documents> read_dump(const std::string& path);
+
+// Replaces names of nodes, namespaces, pods, containers, claims and owners, uids, serial numbers, instance ids, and
+// labels other than those of Kubernetes, AWS and this project; command lines are dropped. Equal names become equal
+// ones, also in sentences. Names of resources, device classes and instance types stay. A document that cannot be parsed
+// is emptied. Pure.
+void anonymise(Documents& documents);
+
+// Errors: as gather::write_output: the file exists, or cannot be written.
+[[nodiscard]] Result<void> write_dump(const Documents& documents, const std::string& path);
+
+}  // namespace neuron::fleet
