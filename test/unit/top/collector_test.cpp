@@ -9,7 +9,7 @@
 
 #include "test/fakes/fake_host.h"
 #include "tools/neuron-top/options.h"
-#include "tools/neuron-top/view_model.h"
+#include "tools/screen/view_model.h"
 
 namespace neuron::top {
 namespace {
