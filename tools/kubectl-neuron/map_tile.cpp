@@ -60,7 +60,7 @@ class Drawing {
                                         : std::to_string(sums.free) + '/' + std::to_string(sums.devices) + " free";
     std::string classes = "tx mut";
     if (!condition.empty()) {
-      words = std::string(condition) + (words.empty() ? "" : " · ") + words;
+      words = std::string(condition) + (scale_.labels && !words.empty() ? " · " + words : "");
       classes = "tx tw";
     } else if (scale_.labels && node.mode == Mode::claims) {
       words += " · claims";
