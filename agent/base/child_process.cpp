@@ -180,6 +180,22 @@ Result<ChildOutcome> run_in_child(const std::function<int(int)>& body, std::chro
   return run_bounded(start, budget, max_bytes);
 }
 
+Result<BackgroundProgram> start_program(const std::vector<std::string>& words) {
+  TRY_ASSIGN(Pipe pipe, make_pipe());
+  const auto body = [&](int errors) {
+    std::vector<char*> arguments;
+    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    ::execv(arguments[0], arguments.data());
+    const std::string why = error_from_errno(errno, words[0]).message + '\n';
+    static_cast<void>(write_all(errors, why, "standard error"));
+    return 127;
+  };
+  const int end = pipe.write_end.get();
+  TRY_ASSIGN(const pid_t pid, fork_child([&] { return in_child([&](int) { return body(end); }, end, end); }));
+  return BackgroundProgram{std::make_unique<Child>(pid), std::move(pipe.read_end)};
+}
+
 Result<std::string> find_helper(const std::string& name) {
   std::array<char, 4096> self{};
   const ssize_t length = ::readlink("/proc/self/exe", self.data(), self.size() - 1);

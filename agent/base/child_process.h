@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -69,6 +70,16 @@ struct ChildOutcome {
 // error are the errors. It writes no core file. As fork_child(): one thread only.
 [[nodiscard]] Result<ChildOutcome> run_in_child(const std::function<int(int)>& body, std::chrono::milliseconds budget,
                                                 std::size_t max_bytes);
+
+// A program that runs beside this process; it dies with this object and with this process. Passive data.
+struct BackgroundProgram {
+  std::unique_ptr<Child> child;
+  Fd output;  // its standard output and errors together; does not block
+};
+
+// Starts words[0], a path, with the others as arguments and empty standard input. One thread only, as fork_child(); the
+// program ends when that thread does. Errors: from errno. A path that cannot be run shows as exit status 127.
+[[nodiscard]] Result<BackgroundProgram> start_program(const std::vector<std::string>& words);
 
 // Path of a program that is installed with the running one: "bin/NAME" or "libexec/neuron-node-agent/NAME". Errors:
 // not_found.

@@ -21,6 +21,9 @@ struct ClusterAccess {
   std::string url;     // "https://10.96.0.1:443", no slash at the end
   std::string token;   // one line, printable ASCII
   std::string ca_pem;  // PEM text; the only certificates that are trusted
+  // Path of a socket where a proxy with credentials of its own serves plain HTTP (`kubectl proxy --unix-socket`): then
+  // the URL is "http://localhost", and neither token nor certificates are used. "": none.
+  std::string unix_socket{};
 };
 
 // Flags about the API server, each "" when not given.

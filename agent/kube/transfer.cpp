@@ -108,8 +108,18 @@ bool trust_only(CURL* handle, const std::string& ca_pem) {
          set(handle, CURLOPT_SSLVERSION, long{CURL_SSLVERSION_TLSv1_2});
 }
 
+// A connection to the server itself, or to the socket of a proxy.
+bool set_peer(CURL* handle, const ClusterAccess& access) {
+  if (access.unix_socket.empty()) {
+    return set(handle, CURLOPT_PROTOCOLS_STR, "https") && trust_only(handle, access.ca_pem);
+  }
+  return set(handle, CURLOPT_PROTOCOLS_STR, "http") &&
+         set(handle, CURLOPT_UNIX_SOCKET_PATH, access.unix_socket.c_str());
+}
+
 bool set_headers(Headers& headers, const ClusterAccess& access, const HttpRequest& request) {
-  return add(headers, "Accept: " + request.accept) && add(headers, "Authorization: Bearer " + access.token) &&
+  return add(headers, "Accept: " + request.accept) &&
+         (!access.unix_socket.empty() || add(headers, "Authorization: Bearer " + access.token)) &&
          add(headers, "Expect:") &&  // no 100-continue before a long body
          (request.body.empty() || add(headers, "Content-Type: " + request.content_type));
 }
@@ -123,8 +133,7 @@ bool set_request(CURL* handle, const std::string& url, const HttpRequest& reques
   return is_body_set && (is_get || set(handle, CURLOPT_CUSTOMREQUEST, request.verb)) &&
          set(handle, CURLOPT_URL, url.c_str()) && set(handle, CURLOPT_PATH_AS_IS, 1L) &&
          set(handle, CURLOPT_FRESH_CONNECT, request.only_once ? 1L : 0L) && set(handle, CURLOPT_HTTPHEADER, headers) &&
-         set(handle, CURLOPT_PROTOCOLS_STR, "https") && set(handle, CURLOPT_FOLLOWLOCATION, 0L) &&
-         set(handle, CURLOPT_PROXY, "") &&  // nor one of the environment
+         set(handle, CURLOPT_FOLLOWLOCATION, 0L) && set(handle, CURLOPT_PROXY, "") &&  // nor one of the environment
          set(handle, CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_1_1}) &&
          set(handle, CURLOPT_USERAGENT, (std::string("neuron-agent/") + kVersion).c_str());
 }
@@ -241,7 +250,7 @@ Result<HttpAnswer> Connection::Handles::exchange(const ClusterAccess& access, co
   Incoming incoming{easy.get(), &limits, on_line, LineSplitter(limits.max_line)};
   if (easy) curl_easy_reset(easy.get());  // the connection stays
   const bool is_set = easy && set_headers(headers, access, request) &&
-                      set(easy.get(), CURLOPT_ERRORBUFFER, detail.data()) && trust_only(easy.get(), access.ca_pem) &&
+                      set(easy.get(), CURLOPT_ERRORBUFFER, detail.data()) && set_peer(easy.get(), access) &&
                       set_request(easy.get(), access.url + request.target, request, headers.get()) &&
                       set_limits(easy.get(), incoming);
   if (!is_set) return fail(ErrorCode::internal, url + ": libcurl cannot be set up");

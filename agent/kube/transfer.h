@@ -41,7 +41,8 @@ struct HttpLimits {
 
 // A connection that is kept between exchanges, as long as the server keeps it and its certificates are trusted by the
 // same authority; one exchange at a time. The server's certificate is always verified against `access.ca_pem` alone,
-// redirects are not followed, and no proxy is used: the token goes to that server alone.
+// redirects are not followed, and no proxy is used: the token goes to that server alone. With `access.unix_socket` it
+// is a connection to that socket.
 //
 // Errors, each with the URL and what to do: unavailable (no process listens, unknown name, the connection broke,
 // stopped), deadline_exceeded, failed_precondition (the certificate is not signed by that CA or names another server),

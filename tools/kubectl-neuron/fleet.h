@@ -189,9 +189,13 @@ struct Fleet {
   std::vector<DeviceClass> classes;
   std::vector<Pool> pools;
   std::vector<Event> events;
+  std::string default_namespace;     // of the user's context; "" unknown
   std::string read_at;               // RFC 3339, when the documents were read
   std::vector<std::string> unknown;  // one sentence for each thing that could not be read, and why
 };
+
+// Whether the driver of this project published it, under whatever name: by the attribute resourceType of its devices.
+[[nodiscard]] bool is_neuron_pool(const Pool& pool);
 
 [[nodiscard]] const Node* find_node(const Fleet& fleet, const std::string& name);
 [[nodiscard]] const Pod* find_pod(const Fleet& fleet, const std::string& pod_namespace, const std::string& name);

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/kubectl-neuron/options.h"
+
+// The commands, one file each. add_X declares the options of a command and is called once; run_X is called when the
+// command was given, and returns the exit status (options.h). main.cpp has the table.
+namespace neuron::fleet {
+
+// nodes: a line per node.
+struct NodesOptions {
+  std::string output = "table";
+};
+void add_nodes(CLI::App& command, NodesOptions& own);
+[[nodiscard]] int run_nodes(const Options& options, const NodesOptions& own);
+
+// pods: a line per pod that asks for hardware.
+struct PodsOptions {
+  std::string output = "table";
+  bool all_namespaces = false;
+};
+void add_pods(CLI::App& command, PodsOptions& own);
+[[nodiscard]] int run_pods(const Options& options, const PodsOptions& own);
+
+// dump: all documents in one archive.
+struct DumpOptions {
+  std::string file;
+  bool anonymise = false;
+};
+void add_dump(CLI::App& command, DumpOptions& own);
+[[nodiscard]] int run_dump(const Options& options, const DumpOptions& own);
+
+// map: a picture of the fleet.
+struct MapOptions {
+  std::string format;
+  std::string file;
+};
+void add_map(CLI::App& command, MapOptions& own);
+[[nodiscard]] int run_map(const Options& options, const MapOptions& own);
+
+// top: utilization, memory and traffic by node, namespace and pod.
+struct TopOptions {
+  std::string by = "node";
+  std::string sort = "name";
+  std::string filter;
+  std::string interval = "5";
+  bool once = false;
+  bool json = false;
+};
+void add_top(CLI::App& command, TopOptions& own);
+[[nodiscard]] int run_top(const Options& options, const TopOptions& own);
+
+}  // namespace neuron::fleet

@@ -1,0 +1,135 @@
+#include "tools/kubectl-neuron/counts.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "agent/allocator/allocator.h"
+#include "agent/model/resource.h"
+
+namespace neuron::fleet {
+namespace {
+
+using model::HealthState;
+using model::Resource;
+using report::NodeReport;
+
+struct Held {
+  std::set<int> devices;
+  std::set<int> cores;
+  std::set<std::string> efas;
+};
+
+Held held_of(const NodeReport& report) {
+  Held held;
+  if (!report.pods) return held;
+  for (const report::PodUse& use : *report.pods) {
+    held.devices.insert(use.devices.begin(), use.devices.end());
+    held.cores.insert(use.cores.begin(), use.cores.end());
+    held.efas.insert(use.efas.begin(), use.efas.end());
+  }
+  return held;
+}
+
+// Whether any physical core of the logical one at `place` is unhealthy.
+bool is_core_unhealthy(const NodeReport& report, std::size_t device, std::size_t place) {
+  const model::NeuronDevice& facts = report.host.devices[device];
+  if (facts.health.state != HealthState::unhealthy) return false;
+  const bool is_mapped = device < report.physical_cores.size() && place < report.physical_cores[device].size();
+  if (!is_mapped || facts.core_health.empty()) return true;
+  return std::ranges::any_of(report.physical_cores[device][place], [&](int core) {
+    const auto index = static_cast<std::size_t>(core);
+    return core >= 0 && index < facts.core_health.size() && facts.core_health[index].state == HealthState::unhealthy;
+  });
+}
+
+void add(Units& units, bool is_held, bool is_unhealthy) {
+  ++units.total;
+  units.held += is_held ? 1 : 0;
+  units.unhealthy += !is_held && is_unhealthy ? 1 : 0;
+}
+
+void count_verdict(NodeCounts& counts, HealthState state) {
+  counts.sick += state == HealthState::unhealthy ? 1 : 0;
+  counts.degraded += state == HealthState::degraded ? 1 : 0;
+}
+
+NodeCounts count_report(const NodeReport& report) {
+  const Held held = held_of(report);
+  NodeCounts counts;
+  counts.is_exact = true;
+  Units devices, cores, efas;
+  std::vector<int> free;
+  for (std::size_t i = 0; i < report.host.devices.size(); ++i) {
+    const model::NeuronDevice& device = report.host.devices[i];
+    const bool is_unhealthy = device.health.state == HealthState::unhealthy;
+    const bool is_held = held.devices.contains(device.index);
+    add(devices, is_held, is_unhealthy);
+    count_verdict(counts, device.health.state);
+    if (!is_held && !is_unhealthy) free.push_back(device.index);
+    const std::size_t places = i < report.core_ids.size() ? report.core_ids[i].size() : 0;
+    for (std::size_t place = 0; place < places; ++place) {
+      add(cores, held.cores.contains(report.core_ids[i][place]), is_core_unhealthy(report, i, place));
+    }
+  }
+  for (const model::EfaInterface& efa : report.host.efas) {
+    add(efas, held.efas.contains(efa.name), efa.health.state == HealthState::unhealthy);
+    count_verdict(counts, efa.health.state);
+  }
+  counts.efas = efas;
+  counts.devices = devices;
+  if (cores.total > 0 || devices.total == 0) counts.cores = cores;
+  counts.largest_group = allocator::largest_of_devices(allocator::make_topology(report.host), free);
+  return counts;
+}
+
+// By the Node's numbers. An unhealthy unit is in the capacity, not among the allocatable.
+std::optional<Units> count_resource(const Node& node, const Amounts& asked, Resource resource) {
+  const std::string name(model::resource_name(resource));
+  const auto capacity = node.capacity.find(name);
+  if (capacity == node.capacity.end()) return std::nullopt;
+  const auto allocatable = node.allocatable.find(name);
+  const auto wanted = asked.find(name);
+  Units units;
+  units.total = static_cast<int>(capacity->second);
+  const int usable = allocatable == node.allocatable.end() ? 0 : static_cast<int>(allocatable->second);
+  units.held = wanted == asked.end() ? 0 : static_cast<int>(std::min<std::int64_t>(wanted->second, usable));
+  units.unhealthy = std::max(0, units.total - usable);
+  return units;
+}
+
+}  // namespace
+
+Asked asked_by_node(const Fleet& fleet) {
+  Asked asked;
+  for (const Pod& pod : fleet.pods) {
+    if (pod.node.empty() || !asks_for_hardware(pod)) continue;
+    for (const auto& [name, amount] : scheduled_amounts(pod)) asked[pod.node][name] += amount;
+  }
+  return asked;
+}
+
+bool has_hardware(const Node& node) {
+  const auto any = [](const Amounts& amounts) {
+    return std::ranges::any_of(amounts, [](const auto& amount) { return amount.second > 0; });
+  };
+  return node.mode != Mode::none || !node.agent_pod.empty() || node.report || any(node.allocatable) ||
+         any(node.capacity);
+}
+
+NodeCounts count_node(const Node& node, const Asked& asked) {
+  if (node.report && node.report->pods) return count_report(*node.report);
+  const auto found = asked.find(node.name);
+  const Amounts none;
+  const Amounts& amounts = found == asked.end() ? none : found->second;
+  NodeCounts counts;
+  counts.devices = count_resource(node, amounts, Resource::neuron);
+  counts.cores = count_resource(node, amounts, Resource::neuroncore);
+  counts.efas = count_resource(node, amounts, Resource::efa);
+  if (!node.report) return counts;
+  for (const auto& device : node.report->host.devices) count_verdict(counts, device.health.state);
+  for (const auto& efa : node.report->host.efas) count_verdict(counts, efa.health.state);
+  return counts;
+}
+
+}  // namespace neuron::fleet

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "tools/kubectl-neuron/fleet.h"
+
+namespace neuron::fleet {
+
+// Units of one kind on a node. A unit that is both held and unhealthy counts as held.
+struct Units {
+  int total = 0;
+  int held = 0;
+  int unhealthy = 0;  // of those not held
+  [[nodiscard]] int free() const { return total - held - unhealthy; }
+  friend bool operator==(const Units&, const Units&) = default;
+};
+
+// Whether a node is of this fleet at all: it offers or reports hardware, or has an agent. Pure.
+[[nodiscard]] bool has_hardware(const Node& node);
+
+struct NodeCounts {
+  std::optional<Units> devices;  // held: wholly or in part
+  std::optional<Units> cores;    // logical
+  std::optional<Units> efas;
+  std::optional<int> largest_group;  // devices, of those free: what one container could have as a set
+  int sick = 0;                      // devices and interfaces that are unhealthy, held or not
+  int degraded = 0;
+  bool is_exact = false;  // by the agent's document; else by the numbers of the Node and its pods alone
+};
+
+// By node name, what the pods placed there ask for of each resource.
+using Asked = std::map<std::string, Amounts>;
+[[nodiscard]] Asked asked_by_node(const Fleet& fleet);
+
+// Pure. nullopt: not known.
+[[nodiscard]] NodeCounts count_node(const Node& node, const Asked& asked);
+
+}  // namespace neuron::fleet

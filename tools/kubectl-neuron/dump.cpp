@@ -1,0 +1,124 @@
+#include "tools/kubectl-neuron/dump.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "agent/base/fd.h"
+#include "agent/base/parse.h"
+#include "agent/host/root_source.h"
+#include "agent/kube/answers.h"
+#include "tools/neuron-gather/output.h"
+
+namespace neuron::fleet {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMaxFile = std::size_t{128} << 20U;
+constexpr host::ArchiveBounds kBounds{
+    .entries = 200'000, .total_bytes = std::uint64_t{2} << 30U, .file_bytes = kMaxFile, .path_bytes = 256, .depth = 4};
+constexpr std::size_t kMostPages = 10'000;
+
+std::string file_of(std::string_view folder, std::size_t number) {
+  return std::string(folder) + "/" + std::to_string(number) + ".json";
+}
+
+std::string index_text(const Documents& documents) {
+  json index = {{"format", kDumpFormat},
+                {"read_at", documents.read_at},
+                {"namespace", documents.default_namespace},
+                {"unknown", documents.unknown},
+                {"agents", json::object()}};
+  std::size_t number = 0;
+  for (const auto& [node, answer] : documents.agents) {
+    json& one = index["agents"][node];
+    one = {{"pod", answer.pod}};
+    if (answer.body.empty()) {
+      one["missing"] = answer.missing;
+    } else {
+      one["file"] = file_of("agents", number++);
+      if (!answer.metrics.empty()) one["metrics"] = answer.metrics;
+    }
+  }
+  return index.dump(1, ' ', false, json::error_handler_t::replace) + '\n';
+}
+
+constexpr std::size_t kMostMetricsBytes = std::size_t{1} << 20U;
+
+Result<std::string> read_file(const std::string& directory, const std::string& name) {
+  return read_text_file(directory + "/" + name, kMaxFile);
+}
+
+// "agents/12.json": nothing else is opened.
+bool is_agent_file(std::string_view name) {
+  constexpr std::string_view kFolder = "agents/", kEnd = ".json";
+  if (!name.starts_with(kFolder) || !name.ends_with(kEnd) || name.size() <= kFolder.size() + kEnd.size()) return false;
+  return is_digits(name.substr(kFolder.size(), name.size() - kFolder.size() - kEnd.size()));
+}
+
+Result<void> read_index(Documents& documents, const std::string& directory) {
+  TRY_ASSIGN(const std::string text, read_file(directory, "dump.json"));
+  TRY_ASSIGN(const json index, kube::parse_object(text, "dump.json"));
+  const std::string format = kube::text_of(index, "format");
+  if (format != kDumpFormat) {
+    return fail(ErrorCode::data_corrupt,
+                "the format is \"" + printable(format) + "\", not " + kDumpFormat + "; use the version that wrote it");
+  }
+  documents.read_at = kube::text_of(index, "read_at");
+  documents.default_namespace = kube::text_of(index, "namespace");
+  for (const json& sentence : kube::list_of(index, "unknown")) {
+    if (sentence.is_string()) documents.unknown.push_back(sentence.get_ref<const std::string&>());
+  }
+  const json& agents = kube::member(index, "agents");
+  if (!agents.is_object()) return {};
+  for (const auto& [node, one] : agents.items()) {
+    AgentAnswer answer{kube::text_of(one, "pod", 512), "", kube::text_of(one, "missing", 4096),
+                       kube::text_of(one, "metrics", kMostMetricsBytes)};
+    const std::string file = kube::text_of(one, "file");
+    if (is_agent_file(file)) {
+      auto body = read_file(directory, file);
+      if (!body) answer.missing = "the dump lacks it: " + body.error().message;
+      if (body) answer.body = *std::move(body);
+    }
+    if (answer.body.empty() && answer.missing.empty()) answer.missing = "the dump has no answer of this agent";
+    documents.agents.emplace(node, std::move(answer));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Documents> read_dump(const std::string& path) {
+  TRY_ASSIGN(const host::RootSource source, host::RootSource::open(path, kBounds));
+  const std::string& directory = source.directory();
+  Documents documents;
+  if (auto index = read_index(documents, directory); !index) {
+    return fail(std::move(index).error().with_context(path + " is no dump of kubectl neuron"));
+  }
+  for (const Kind kind : kAllKinds) {
+    for (std::size_t number = 0; number < kMostPages; ++number) {
+      auto page = read_file(directory, file_of(plural_of(kind), number));
+      if (!page && page.error().code == ErrorCode::not_found) break;
+      if (!page) return fail(std::move(page).error());
+      documents.list(kind).push_back(*std::move(page));
+    }
+  }
+  return documents;
+}
+
+Result<void> write_dump(const Documents& documents, const std::string& path) {
+  gather::Capture capture;
+  capture.add_file("dump.json", index_text(documents));
+  for (const Kind kind : kAllKinds) {
+    std::size_t number = 0;
+    for (const std::string& page : documents.list(kind)) capture.add_file(file_of(plural_of(kind), number++), page);
+  }
+  std::size_t number = 0;
+  for (const auto& [node, answer] : documents.agents) {
+    if (!answer.body.empty()) capture.add_file(file_of("agents", number++), answer.body);
+  }
+  if (capture.full()) return fail(ErrorCode::data_corrupt, path + ": the documents are larger than a dump may be");
+  return gather::write_output(capture, path, [](const gather::Unfinished&) { return true; });
+}
+
+}  // namespace neuron::fleet

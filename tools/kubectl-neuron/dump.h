@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "agent/base/result.h"
+#include "tools/kubectl-neuron/documents.h"
+
+// Documents in one file: a tar.gz of their JSON, or a directory of the same files.
+//   dump.json              format, read_at, namespace, unknown, and of each agent its pod and file, or why there is
+//   none nodes/0.json …         pages of lists, by kind agents/0.json …        answers to GET /node
+namespace neuron::fleet {
+
+inline constexpr const char* kDumpFormat = "kubectl-neuron-dump/1";
+
+// Errors: as host::RootSource::open; data_corrupt (no dump, or one of another format), with the path.
+[[nodiscard]] Result<Documents> read_dump(const std::string& path);
+
+// Errors: as gather::write_output: the file exists, or cannot be written.
+[[nodiscard]] Result<void> write_dump(const Documents& documents, const std::string& path);
+
+}  // namespace neuron::fleet

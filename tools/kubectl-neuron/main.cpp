@@ -1,0 +1,90 @@
+#include <CLI/CLI.hpp>
+#include <clocale>
+#include <csignal>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "agent/base/fd.h"
+#include "neuron_version.h"
+#include "tools/kubectl-neuron/commands.h"
+
+namespace neuron::fleet {
+namespace {
+
+struct Command {
+  const char* name;
+  const char* summary;
+  std::function<void(CLI::App&)> add;  // its own options
+  std::function<int()> run;
+};
+
+// Options of every command.
+void add_common(CLI::App& command, Options& options) {
+  const char* group = "Cluster";
+  const auto add = [&](const char* names, std::string& value, const char* help, const char* type) {
+    command.add_option(names, value, help)->group(group)->type_name(type)->take_last();
+  };
+  add("--from", options.from, "Read a dump instead of a cluster", "FILE");
+  add("-n,--namespace", options.cluster.kube_namespace, "Namespace (default: that of the context)", "NAME");
+  add("--context", options.cluster.context, "As for kubectl", "NAME");
+  add("--kubeconfig", options.cluster.kubeconfig, "As for kubectl", "FILE");
+  add("--cluster", options.cluster.cluster, "As for kubectl", "NAME");
+  add("--user", options.cluster.user, "As for kubectl", "NAME");
+  add("--as", options.cluster.as, "As for kubectl", "NAME");
+  command.add_option("--as-group", options.cluster.as_groups, "As for kubectl; repeatable")
+      ->group(group)
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  command.add_flag("--no-color", options.no_color, "No colour, as with NO_COLOR")->group(group);
+}
+
+int program(int argc, char** argv) {
+  CLI::App app{"AWS Neuron devices of a Kubernetes cluster. Reads through kubectl; changes nothing."};
+  app.name("kubectl-neuron");
+  app.set_version_flag("--version", std::string("kubectl-neuron ") + kVersion);
+  app.require_subcommand(1);
+  app.footer("Exit status: 0 success, 1 findings, 2 undetermined or wrong usage.");
+  Options options;
+  NodesOptions nodes;
+  PodsOptions pods;
+  TopOptions top;
+  MapOptions map;
+  DumpOptions dump;
+  const std::vector<Command> commands = {
+      {"nodes", "A line per node, with sums", [&](CLI::App& command) { add_nodes(command, nodes); },
+       [&] { return run_nodes(options, nodes); }},
+      {"pods", "Pods with Neuron devices or interfaces, and those that wait",
+       [&](CLI::App& command) { add_pods(command, pods); }, [&] { return run_pods(options, pods); }},
+      {"top", "Utilization, memory and traffic by node, namespace and pod, live",
+       [&](CLI::App& command) { add_top(command, top); }, [&] { return run_top(options, top); }},
+      {"map", "Draw the fleet: its devices, who holds them, and what is broken",
+       [&](CLI::App& command) { add_map(command, map); }, [&] { return run_map(options, map); }},
+      {"dump", "Write all that the other commands read to one file",
+       [&](CLI::App& command) { add_dump(command, dump); }, [&] { return run_dump(options, dump); }},
+  };
+  for (const Command& command : commands) {
+    CLI::App* added = app.add_subcommand(command.name, command.summary);
+    command.add(*added);
+    add_common(*added, options);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kExitOk : kExitUnknown;
+  }
+  for (const Command& command : commands) {
+    if (app.got_subcommand(command.name)) return command.run();
+  }
+  return kExitUnknown;
+}
+
+}  // namespace
+}  // namespace neuron::fleet
+
+int main(int argc, char** argv) {
+  neuron::open_standard_streams();
+  std::setlocale(LC_CTYPE, "");   // whether the terminal has UTF-8
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves is an error of print()
+  return neuron::fleet::program(argc, argv);
+}

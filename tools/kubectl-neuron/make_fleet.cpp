@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
+
+#include "agent/base/parse.h"
+#include "agent/kube/answers.h"
+#include "agent/model/resource.h"
+#include "agent/report/node_report.h"
+#include "tools/kubectl-neuron/agent_pod.h"
+#include "tools/kubectl-neuron/documents.h"
+#include "tools/kubectl-neuron/parse.h"
+
+namespace neuron::fleet {
+namespace {
+
+using nlohmann::json;
+
+class Maker {
+ public:
+  explicit Maker(const Documents& documents) : documents_(documents) {}
+
+  Fleet run() {
+    fleet_.read_at = documents_.read_at;
+    fleet_.default_namespace = documents_.default_namespace;
+    fleet_.unknown = documents_.unknown;
+    for_each(Kind::device_classes, [&](const json& object) { fleet_.classes.push_back(class_of(object)); });
+    for (const DeviceClass& one : fleet_.classes) {
+      if (!one.extended_resource.empty()) resources_.insert(one.extended_resource);
+    }
+    for_each(Kind::nodes, [&](const json& object) { fleet_.nodes.push_back(node_of(object, resources_)); });
+    for_each(Kind::pods, [&](const json& object) { fleet_.pods.push_back(pod_of(object, resources_)); });
+    for_each(Kind::claims, [&](const json& object) { fleet_.claims.push_back(claim_of(object)); });
+    for_each(Kind::claim_templates, [&](const json& object) { add_template(object); });
+    for_each(Kind::events, [&](const json& object) { fleet_.events.push_back(event_of(object)); });
+    for_each(Kind::slices, [&](const json& object) { add_slice(slice_of(object)); });
+    sort();
+    finish_pools();
+    for (Node& node : fleet_.nodes) finish(node);
+    return std::move(fleet_);
+  }
+
+ private:
+  void for_each(Kind kind, const std::function<void(const json&)>& use) {
+    std::size_t corrupt = 0;
+    for (const std::string& page : documents_.list(kind)) {
+      const auto list = kube::parse_object(page, "a list");
+      if (!list) {
+        ++corrupt;
+        continue;
+      }
+      for (const json& item : kube::list_of(*list, "items")) {
+        // Everything that is listed has a name; what has none is no object.
+        const bool has_name = !kube::text_of(kube::member(item, "metadata"), "name").empty();
+        if (has_name || kind == Kind::events) use(item);
+      }
+    }
+    if (corrupt == 0) return;
+    fleet_.unknown.push_back(counted(corrupt, "page") + " of the list of " + std::string(plural_of(kind)) +
+                             " cannot be parsed");
+  }
+
+  void add_template(const json& object) {
+    const json& metadata = kube::member(object, "metadata");
+    const json& spec = kube::member(kube::member(object, "spec"), "spec");
+    const std::string name = kube::text_of(metadata, "namespace") + "/" + kube::text_of(metadata, "name");
+    fleet_.claim_templates[name] = requests_of(spec);
+    fleet_.template_constraints[name] = constraints_of(spec);
+  }
+
+  // Of each pool the slices of the newest generation count.
+  void add_slice(Slice slice) {
+    Pool& pool = slice.pool;
+    Parts& parts = pools_[{pool.driver, pool.name}];
+    if (slice.generation < parts.generation) return;
+    if (slice.generation > parts.generation) parts = {};
+    parts.generation = slice.generation;
+    parts.expected = slice.slices;
+    ++parts.slices;
+    if (!pool.node.empty()) parts.pool.node = pool.node;
+    auto& devices = parts.pool.devices;
+    devices.insert(devices.end(), std::make_move_iterator(pool.devices.begin()),
+                   std::make_move_iterator(pool.devices.end()));
+    parts.pool.counters.merge(pool.counters);
+  }
+
+  void finish_pools() {
+    for (auto& [key, parts] : pools_) {
+      std::tie(parts.pool.driver, parts.pool.name) = key;
+      parts.pool.complete = parts.slices >= parts.expected;
+      if (is_neuron_pool(parts.pool)) claim_nodes_.insert(parts.pool.node);
+      fleet_.pools.push_back(std::move(parts.pool));
+    }
+  }
+
+  void sort() {
+    std::ranges::sort(fleet_.nodes, {}, [](const Node& node) -> const std::string& { return node.name; });
+    std::ranges::sort(fleet_.pods, {}, [](const Pod& pod) { return std::tie(pod.pod_namespace, pod.name); });
+    std::ranges::sort(fleet_.claims, {},
+                      [](const Claim& claim) { return std::tie(claim.claim_namespace, claim.name); });
+    std::ranges::sort(fleet_.classes, {}, [](const DeviceClass& one) -> const std::string& { return one.name; });
+  }
+
+  void finish(Node& node) {
+    const auto agent = agents_.find(node.name);
+    if (agent != agents_.end()) {
+      node.agent_pod = agent->second.pod_namespace + "/" + agent->second.name;
+      node.agent_version = agent->second.version();
+    }
+    read_report(node);
+    if (node.instance_type.empty() && node.report) node.instance_type = node.report->host.instance_type;
+    node.mode = mode_of(node);
+  }
+
+  void read_report(Node& node) {
+    const auto answer = documents_.agents.find(node.name);
+    if (answer == documents_.agents.end()) {
+      node.report_missing =
+          node.agent_pod.empty() ? "no agent's pod was found on this node" : "the agent was not asked";
+      return;
+    }
+    if (!answer->second.missing.empty()) {
+      node.report_missing = answer->second.missing;
+      return;
+    }
+    auto report = report::parse_node_report(answer->second.body);
+    if (report) {
+      node.report = *std::move(report);
+    } else {
+      node.report_missing = "the agent's answer is not understood: " + report.error().message;
+    }
+  }
+
+  [[nodiscard]] Mode mode_of(const Node& node) const {
+    if (claim_nodes_.contains(node.name)) return Mode::claims;
+    const bool has_units = std::ranges::any_of(node.capacity, [](const auto& entry) {
+      return entry.second > 0 && model::parse_resource(entry.first).has_value();
+    });
+    return has_units ? Mode::device_plugin : Mode::none;
+  }
+
+  struct Parts {
+    Pool pool;
+    std::int64_t generation = -1;
+    std::int64_t expected = 0;
+    std::int64_t slices = 0;
+  };
+
+  const Documents& documents_;
+  const std::map<std::string, AgentPod> agents_ = agent_pods(documents_.list(Kind::pods));
+  std::set<std::string> resources_;                              // of device classes
+  std::map<std::tuple<std::string, std::string>, Parts> pools_;  // by driver and name
+  std::set<std::string> claim_nodes_;                            // with a pool of this project
+  Fleet fleet_;
+};
+
+}  // namespace
+
+std::string_view plural_of(Kind kind) {
+  constexpr std::array<std::string_view, kKinds> kNames = {
+      "nodes", "pods", "resourceslices", "resourceclaims", "resourceclaimtemplates", "deviceclasses", "events"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+Fleet make_fleet(const Documents& documents) {
+  return Maker(documents).run();
+}
+
+}  // namespace neuron::fleet

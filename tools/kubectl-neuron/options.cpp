@@ -1,0 +1,76 @@
+#include "tools/kubectl-neuron/options.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "agent/base/parse.h"
+#include "tools/kubectl-neuron/dump.h"
+#include "tools/kubectl-neuron/kubectl.h"
+#include "tools/render/style.h"
+
+namespace neuron::fleet {
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// One line on standard error that is overwritten; nothing where that is no terminal.
+Progress progress_line() {
+  if (::isatty(STDERR_FILENO) == 0) return {};
+  return [](std::size_t done, std::size_t expected) {
+    const bool has_ended = done == expected;
+    std::fprintf(stderr, has_ended ? "\r\x1b[K" : "\rreading %zu of %zu\x1b[K", done, expected);
+    std::fflush(stderr);
+  };
+}
+
+}  // namespace
+
+Result<Documents> documents_of(const Options& options, const Wanted& wanted) {
+  if (!options.from.empty()) return read_dump(options.from);
+  TRY_ASSIGN(const auto cluster, open_kubectl(options.cluster));
+  return read_documents(*cluster, options.cluster.kube_namespace, wanted, progress_line());
+}
+
+Result<Fleet> read_fleet(const Options& options, const Wanted& wanted) {
+  TRY_ASSIGN(const Documents documents, documents_of(options, wanted));
+  return make_fleet(documents);
+}
+
+std::string namespace_of(const Options& options, const Fleet& fleet) {
+  if (!options.cluster.kube_namespace.empty()) return options.cluster.kube_namespace;
+  return fleet.default_namespace.empty() ? "default" : fleet.default_namespace;
+}
+
+int fail_with(const Error& error) {
+  std::fprintf(stderr, "kubectl-neuron: %s\n", error.message.c_str());
+  return kExitUnknown;
+}
+
+void print_unknown(const Fleet& fleet) {
+  for (const std::string& sentence : fleet.unknown) {
+    std::fprintf(stderr, "kubectl-neuron: %s\n", printable(sentence, 600).c_str());
+  }
+}
+
+int print(const std::string& text, int code) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return code;
+  std::perror("kubectl-neuron: standard output");
+  return kExitUnknown;
+}
+
+bool has_colour(const Options& options) {
+  if (options.no_color || ::isatty(STDOUT_FILENO) == 0) return false;
+  render::TerminalFacts facts;
+  facts.is_terminal = true;
+  facts.no_color = !variable("NO_COLOR").empty();
+  facts.term = variable("TERM");
+  facts.colorterm = variable("COLORTERM");
+  return render::choose_style(facts).colour != render::ColourDepth::none;
+}
+
+}  // namespace neuron::fleet

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "tools/kubectl-neuron/fleet.h"
+
+// Objects of the API as members of a fleet: for make_fleet.cpp. Foreign JSON: members of another type than expected, or
+// longer than any that a server keeps, count as absent. Pure.
+namespace neuron::fleet {
+
+inline constexpr std::size_t kLongestText = 4096;  // of messages and expressions
+
+// A quantity of the API without a fraction: "16", "2k", "64Gi"; nullopt for others, also below 0.
+[[nodiscard]] std::optional<std::int64_t> whole_quantity(std::string_view text);
+
+// "name": "value" of an object; values of other types are left out.
+[[nodiscard]] Labels labels_of(const nlohmann::json& object);
+
+// Names of the resources that count: this project's, and those of `more` (DeviceClass extendedResourceName).
+[[nodiscard]] Amounts amounts_of(const nlohmann::json& object, const std::set<std::string>& more);
+
+[[nodiscard]] Node node_of(const nlohmann::json& object, const std::set<std::string>& more);
+[[nodiscard]] Pod pod_of(const nlohmann::json& object, const std::set<std::string>& more);
+[[nodiscard]] Event event_of(const nlohmann::json& object);
+
+[[nodiscard]] Claim claim_of(const nlohmann::json& object);
+[[nodiscard]] std::vector<ClaimRequest> requests_of(const nlohmann::json& spec);        // of a claim or template
+[[nodiscard]] std::vector<ClaimConstraint> constraints_of(const nlohmann::json& spec);  // likewise
+[[nodiscard]] DeviceClass class_of(const nlohmann::json& object);
+
+// A slice, as a pool of its devices alone; `generation` and `slices` for putting the pool together.
+struct Slice {
+  Pool pool;
+  std::int64_t generation = 0;
+  std::int64_t slices = 0;  // resourceSliceCount
+};
+[[nodiscard]] Slice slice_of(const nlohmann::json& object);
+
+}  // namespace neuron::fleet

@@ -1,0 +1,302 @@
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "agent/base/clock.h"
+#include "agent/base/mutex.h"
+#include "agent/base/parse.h"
+#include "agent/kube/answers.h"
+#include "tools/kubectl-neuron/agent_pod.h"
+#include "tools/kubectl-neuron/documents.h"
+#include "tools/kubectl-neuron/fields.h"
+#include "tools/kubectl-neuron/node_usage.h"
+
+namespace neuron::fleet {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr int kPageSize = 500;
+constexpr std::size_t kMostItems = 200'000;  // of one kind
+constexpr std::size_t kMostAgentBytes = std::size_t{4} << 20U;
+
+bool is_namespaced(Kind kind) {
+  return kind != Kind::nodes && kind != Kind::slices && kind != Kind::device_classes;
+}
+
+// In words, for sentences.
+std::string words_of(Kind kind) {
+  switch (kind) {
+    case Kind::nodes:
+      return "nodes";
+    case Kind::pods:
+      return "pods";
+    case Kind::slices:
+      return "resource slices";
+    case Kind::claims:
+      return "resource claims";
+    case Kind::claim_templates:
+      return "resource claim templates";
+    case Kind::device_classes:
+      return "device classes";
+    case Kind::events:
+      return "events";
+  }
+  return "";
+}
+
+// The groups that may serve a kind, the newest first.
+std::vector<std::string> bases_of(Kind kind) {
+  if (kind == Kind::nodes || kind == Kind::pods || kind == Kind::events) return {"/api/v1"};
+  return {"/apis/resource.k8s.io/v1", "/apis/resource.k8s.io/v1beta2", "/apis/resource.k8s.io/v1beta1"};
+}
+
+// The server's answer other than 200, in its own words.
+Error refusal(const kube::ApiReply& reply, const std::string& path) {
+  const auto status = kube::parse_object(reply.body, "");
+  const std::string words = status ? kube::text_of(*status, {"message"}) : "";
+  Error error = make_error(kube::status_error(reply, path).code, "");
+  if (reply.status == 404) error.code = ErrorCode::not_found;
+  error.message = "the API server answers " + std::to_string(reply.status) + " to " + path;
+  if (!words.empty()) error.message += ": " + printable(words, 300);
+  return error;
+}
+
+// Runs jobs on some threads and waits for all of them.
+void run_all(std::deque<std::function<void()>> jobs, int threads) {
+  Mutex mutex;
+  const auto work = [&] {
+    for (;;) {
+      std::function<void()> job;
+      {
+        const MutexLock lock(mutex);
+        if (jobs.empty()) return;
+        job = std::move(jobs.front());
+        jobs.pop_front();
+      }
+      job();
+    }
+  };
+  std::vector<std::jthread> workers;
+  const auto count = std::min(jobs.size(), static_cast<std::size_t>(threads));
+  workers.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) workers.emplace_back(work);
+}
+
+// One list as it came.
+struct List {
+  std::vector<std::string> pages;
+  std::string unknown;         // a sentence; "": it is whole
+  std::optional<Error> error;  // why nothing came
+};
+
+class Reading {
+ public:
+  Reading(ClusterReader& cluster, const std::string& own_namespace, const Wanted& wanted, const Progress& progress,
+          const ReadLimits& limits)
+      : cluster_(cluster), own_namespace_(own_namespace), wanted_(wanted), progress_(progress), limits_(limits) {}
+
+  Result<Documents> run() {
+    documents_.read_at = utc_text(std::chrono::system_clock::now());
+    std::deque<std::function<void()>> jobs;
+    jobs.emplace_back([this] { read_namespace(); });
+    for (const Kind kind : kAllKinds) {
+      if (is_wanted(kind)) jobs.emplace_back([this, kind] { read_kind(kind); });
+    }
+    expected_ = jobs.size();
+    run_all(std::move(jobs), limits_.at_once);
+    TRY(check_anything());
+    if (wanted_.agents) read_agents();
+    return std::move(documents_);
+  }
+
+ private:
+  [[nodiscard]] bool is_wanted(Kind kind) const {
+    if (kind == Kind::events) return wanted_.events;
+    return kind != Kind::claim_templates || wanted_.claim_templates;
+  }
+
+  // The agents' pods; where pods may not be listed, those of the usual namespace.
+  [[nodiscard]] std::map<std::string, AgentPod> find_agents() {
+    if (!documents_.list(Kind::pods).empty()) return agent_pods(documents_.list(Kind::pods));
+    const List list = read_pages(Kind::pods, "/api/v1/namespaces/kube-system/pods");
+    return agent_pods(list.pages);
+  }
+
+  void read_agents() {
+    const auto agents = find_agents();
+    std::deque<std::function<void()>> jobs;
+    for (const auto& [node, agent] : agents) {
+      jobs.emplace_back([this, node = &node, agent = &agent] { read_agent(*node, *agent); });
+    }
+    expected_ += jobs.size();
+    last_answer_ = steady_clock::now();
+    run_all(std::move(jobs), limits_.agents_at_once);
+  }
+
+  // Agents that the API server cannot reach all take the whole deadline: once none has answered for that long, the rest
+  // is not asked.
+  [[nodiscard]] bool is_hopeless() EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return is_any_late_ && steady_clock::now() - last_answer_ > limits_.agent;
+  }
+
+  void read_agent(const std::string& node, const AgentPod& agent) {
+    AgentAnswer answer{.pod = agent.pod_namespace + "/" + agent.name, .body = {}, .missing = {}, .metrics = {}};
+    if (is_hopeless()) {
+      answer.missing = "not asked, since no other agent answers";
+    } else {
+      ask(agent, answer);
+      if (wanted_.metrics && !answer.body.empty()) ask_metrics(agent, answer);
+    }
+    {
+      const MutexLock lock(mutex_);
+      documents_.agents.insert_or_assign(node, std::move(answer));
+    }
+    step();
+  }
+
+  void ask(const AgentPod& agent, AgentAnswer& answer) EXCLUDES(mutex_) {
+    const kube::ApiCall call{.path = agent.path()};
+    auto reply = cluster_.get(call, limits_.agent);
+    {
+      const MutexLock lock(mutex_);
+      const bool is_late = !reply && reply.error().code == ErrorCode::deadline_exceeded;
+      is_any_late_ = is_any_late_ || is_late;
+      if (!is_late) last_answer_ = steady_clock::now();
+    }
+    if (!reply && reply.error().code == ErrorCode::deadline_exceeded) {
+      answer.missing = "the agent did not answer within " + std::to_string(limits_.agent.count()) + " ms";
+    } else if (!reply) {
+      answer.missing = reply.error().message;
+    } else if (reply->status == 404) {
+      answer.missing = "the agent has no /node: it is of an older version, or was started with --node-document off";
+    } else if (reply->status != 200) {
+      answer.missing = refusal(*reply, call.path).message;
+    } else if (reply->body.size() > kMostAgentBytes) {
+      answer.missing = "the agent answered with more than 4 MiB";
+    } else {
+      answer.body = std::move(reply->body);
+    }
+  }
+
+  void ask_metrics(const AgentPod& agent, AgentAnswer& answer) {
+    const kube::ApiCall call{.path = agent.path("metrics"), .accept = "text/plain"};
+    const auto reply = cluster_.get(call, limits_.agent);
+    if (reply && reply->status == 200 && reply->body.size() <= kMostAgentBytes)
+      answer.metrics = kept_metrics(reply->body);
+  }
+
+  void step() EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    ++done_;
+    if (progress_) progress_(done_, expected_);
+  }
+
+  void read_namespace() {
+    std::string name = own_namespace_.empty() ? cluster_.context_namespace() : own_namespace_;
+    {
+      const MutexLock lock(mutex_);
+      documents_.default_namespace = name;
+    }
+    step();
+  }
+
+  void read_kind(Kind kind) {
+    List list = read_list(kind, "");
+    if (list.error && list.error->code == ErrorCode::permission_denied && is_namespaced(kind)) {
+      const std::string name = own_namespace_.empty() ? cluster_.context_namespace() : own_namespace_;
+      List own = read_list(kind, name);
+      if (!own.error) {
+        own.unknown = words_of(kind) + " of other namespaces than " + name + " are not shown: " + list.error->message;
+        list = std::move(own);
+      }
+    }
+    if (list.error) list.unknown = words_of(kind) + " are not known: " + list.error->message;
+    {
+      const MutexLock lock(mutex_);
+      errors_.at(static_cast<std::size_t>(kind)) = list.error;
+      documents_.list(kind) = std::move(list.pages);
+      if (!list.unknown.empty()) documents_.unknown.push_back(std::move(list.unknown));
+    }
+    step();
+  }
+
+  // In all namespaces, or one.
+  List read_list(Kind kind, const std::string& only_namespace) {
+    List list;
+    for (const std::string& base : bases_of(kind)) {
+      const std::string inner = only_namespace.empty() ? "" : "/namespaces/" + kube::percent_encoded(only_namespace);
+      list = read_pages(kind, base + inner + "/" + std::string(plural_of(kind)));
+      if (!list.error || list.error->code != ErrorCode::not_found) return list;
+    }
+    return list;
+  }
+
+  List read_pages(Kind kind, const std::string& path) {
+    List list;
+    std::string next;
+    std::size_t items = 0;
+    do {
+      auto page = read_page(kind, path, next);
+      if (!page) {
+        if (list.pages.empty()) {
+          list.error = std::move(page).error();
+        } else {
+          list.unknown =
+              words_of(kind) + " after the first " + std::to_string(items) + " are not known: " + page.error().message;
+        }
+        return list;
+      }
+      next = std::move(page->next);
+      items += page->items;
+      list.pages.push_back(std::move(page->text));
+    } while (!next.empty() && items < kMostItems);
+    if (!next.empty()) list.unknown = "only the first " + std::to_string(items) + " " + words_of(kind) + " are shown";
+    return list;
+  }
+
+  Result<Page> read_page(Kind kind, const std::string& path, const std::string& next) {
+    kube::ApiCall call{.path = path, .query = "limit=" + std::to_string(kPageSize)};
+    if (!next.empty()) call.query += "&continue=" + kube::percent_encoded(next);
+    TRY_ASSIGN(kube::ApiReply reply, cluster_.get(call, limits_.page));
+    if (reply.status == 200) return kept_page(kind, reply.body);
+    return fail(refusal(reply, call.path));
+  }
+
+  Result<void> check_anything() {
+    const MutexLock lock(mutex_);
+    const auto& nodes = errors_.at(static_cast<std::size_t>(Kind::nodes));
+    const auto& pods = errors_.at(static_cast<std::size_t>(Kind::pods));
+    if (nodes && pods) return fail(*nodes);
+    return {};
+  }
+
+  ClusterReader& cluster_;
+  const std::string& own_namespace_;
+  const Wanted& wanted_;
+  const Progress& progress_;
+  const ReadLimits& limits_;
+  Mutex mutex_;
+  Documents documents_ GUARDED_BY(mutex_);
+  std::array<std::optional<Error>, kKinds> errors_ GUARDED_BY(mutex_);
+  std::size_t done_ GUARDED_BY(mutex_) = 0;
+  bool is_any_late_ GUARDED_BY(mutex_) = false;
+  SteadyTime last_answer_ GUARDED_BY(mutex_);
+  std::size_t expected_ = 0;  // changes only while no job runs
+};
+
+}  // namespace
+
+Result<Documents> read_documents(ClusterReader& cluster, const std::string& own_namespace, const Wanted& wanted,
+                                 const Progress& progress, const ReadLimits& limits) {
+  return Reading(cluster, own_namespace, wanted, progress, limits).run();
+}
+
+}  // namespace neuron::fleet
