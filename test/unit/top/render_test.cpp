@@ -135,7 +135,7 @@ TEST(Sparkline, HeightsAndHoles) {
 }
 
 TEST(Format, Numbers) {
-  using namespace top;  // NOLINT
+  using namespace screen;  // NOLINT
   EXPECT_EQ(memory_text(0), "0.0B");
   EXPECT_EQ(memory_text(16384), "16.0KB");
   EXPECT_EQ(memory_text(1825361101), "1.7GB");
