@@ -61,10 +61,10 @@ DOORS = {
     r"prometheus/": ["agent/metrics"],
     r"event2/": ["agent/metrics"],
     r"openssl/": ["agent/metrics"],
-    r"n?curses": ["tools/neuron-top"],
+    r"n?curses": ["tools/screen"],
     r"tl/": ["agent/base"],
     r"CLI/": ["tools/neuron-agent", "tools/neuron-ls", "tools/neuron-top", "tools/neuron-gather", "tools/neuron-sim", "tools/kubectl-neuron"],
-    r"nlohmann/": ["agent/grant", "agent/host", "agent/kube", "agent/report", "agent/status", "plugin", "tools/neuron-agent", "tools/render", "tools/neuron-gather", "tools/neuron-top",
+    r"nlohmann/": ["agent/grant", "agent/host", "agent/kube", "agent/report", "agent/status", "plugin", "tools/neuron-agent", "tools/render", "tools/neuron-gather", "tools/screen",
                   "tools/neuron-sim", "tools/kubectl-neuron"],
     r"(spdlog|fmt)/": ["agent/monitor", "agent/metrics", "agent/status", "plugin", "tools"],
 }

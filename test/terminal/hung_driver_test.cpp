@@ -12,7 +12,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "tools/neuron-top/terminal.h"
+#include "tools/neuron-top/live.h"
+#include "tools/screen/terminal.h"
 
 namespace neuron::top {
 namespace {
@@ -38,7 +39,7 @@ int run_screen() {
   ::sigaddset(&set, SIGTERM);
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
   const Fd signals(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  const auto terminal = Terminal::open(render::ColourDepth::none);
+  const auto terminal = screen::Terminal::open(render::ColourDepth::none);
   const auto sampler = Sampler::open(answer_once);
   if (!terminal || !sampler) return 2;
   LiveOptions options;

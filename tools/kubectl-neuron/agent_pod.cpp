@@ -53,9 +53,9 @@ auto rank_of(const AgentPod& agent) {
 
 }  // namespace
 
-std::string AgentPod::path() const {
+std::string AgentPod::path(std::string_view page) const {
   return "/api/v1/namespaces/" + kube::percent_encoded(pod_namespace) + "/pods/" + scheme + ":" +
-         kube::percent_encoded(name) + ":" + std::to_string(port) + "/proxy/node";
+         kube::percent_encoded(name) + ":" + std::to_string(port) + "/proxy/" + std::string(page);
 }
 
 std::string AgentPod::version() const {

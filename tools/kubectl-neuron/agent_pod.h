@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace neuron::fleet {
@@ -15,7 +16,8 @@ struct AgentPod {
   int port = 8000;
   bool is_ready = false;
 
-  [[nodiscard]] std::string path() const;     // of /node, through the API server
+  // Of a page of the metrics port, through the API server.
+  [[nodiscard]] std::string path(std::string_view page = "node") const;
   [[nodiscard]] std::string version() const;  // the image's tag; "" unknown
 };
 

@@ -33,4 +33,24 @@ struct DumpOptions {
 void add_dump(CLI::App& command, DumpOptions& own);
 [[nodiscard]] int run_dump(const Options& options, const DumpOptions& own);
 
+// map: a picture of the fleet.
+struct MapOptions {
+  std::string format;
+  std::string file;
+};
+void add_map(CLI::App& command, MapOptions& own);
+[[nodiscard]] int run_map(const Options& options, const MapOptions& own);
+
+// top: utilization, memory and traffic by node, namespace and pod.
+struct TopOptions {
+  std::string by = "node";
+  std::string sort = "name";
+  std::string filter;
+  std::string interval = "5";
+  bool once = false;
+  bool json = false;
+};
+void add_top(CLI::App& command, TopOptions& own);
+[[nodiscard]] int run_top(const Options& options, const TopOptions& own);
+
 }  // namespace neuron::fleet

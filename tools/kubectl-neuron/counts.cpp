@@ -192,6 +192,14 @@ Asked asked_by_node(const Fleet& fleet) {
   return asked;
 }
 
+bool has_hardware(const Node& node) {
+  const auto any = [](const Amounts& amounts) {
+    return std::ranges::any_of(amounts, [](const auto& amount) { return amount.second > 0; });
+  };
+  return node.mode != Mode::none || !node.agent_pod.empty() || node.report || any(node.allocatable) ||
+         any(node.capacity);
+}
+
 NodeCounts count_node(const Node& node, const Asked& asked) {
   if (node.report && node.report->pods) return count_report(*node.report);
   const auto pool = asked.pools.find(node.name);

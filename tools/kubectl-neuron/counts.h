@@ -17,6 +17,9 @@ struct Units {
   friend bool operator==(const Units&, const Units&) = default;
 };
 
+// Whether a node is of this fleet at all: it offers or reports hardware, or has an agent. Pure.
+[[nodiscard]] bool has_hardware(const Node& node);
+
 struct NodeCounts {
   std::optional<Units> devices;  // held: wholly or in part
   std::optional<Units> cores;    // logical

@@ -29,6 +29,7 @@ struct AgentAnswer {
   std::string pod;      // "namespace/name" of the agent
   std::string body;     // JSON, foreign; "" with `missing`
   std::string missing;  // one sentence; "" with `body`
+  std::string metrics;  // what kept_metrics() (node_usage.h) left of GET /metrics; "": not asked for, or no answer
 };
 
 // Passive data. All texts are foreign and bounded.
@@ -49,6 +50,7 @@ struct Documents {
 // What a command needs beside nodes, pods, slices, claims and classes.
 struct Wanted {
   bool agents = true;
+  bool metrics = false;  // of each agent that has /node
   bool claim_templates = false;
   bool events = false;
 };

@@ -37,10 +37,13 @@ std::string index_text(const Documents& documents) {
       one["missing"] = answer.missing;
     } else {
       one["file"] = file_of("agents", number++);
+      if (!answer.metrics.empty()) one["metrics"] = answer.metrics;
     }
   }
   return index.dump(1, ' ', false, json::error_handler_t::replace) + '\n';
 }
+
+constexpr std::size_t kMostMetricsBytes = std::size_t{1} << 20U;
 
 Result<std::string> read_file(const std::string& directory, const std::string& name) {
   return read_text_file(directory + "/" + name, kMaxFile);
@@ -69,7 +72,8 @@ Result<void> read_index(Documents& documents, const std::string& directory) {
   const json& agents = kube::member(index, "agents");
   if (!agents.is_object()) return {};
   for (const auto& [node, one] : agents.items()) {
-    AgentAnswer answer{kube::text_of(one, "pod", 512), "", kube::text_of(one, "missing", 4096)};
+    AgentAnswer answer{kube::text_of(one, "pod", 512), "", kube::text_of(one, "missing", 4096),
+                       kube::text_of(one, "metrics", kMostMetricsBytes)};
     const std::string file = kube::text_of(one, "file");
     if (is_agent_file(file)) {
       auto body = read_file(directory, file);

@@ -9,7 +9,7 @@ void add_dump(CLI::App& command, DumpOptions& own) {
 }
 
 int run_dump(const Options& options, const DumpOptions& own) {
-  auto documents = documents_of(options, {.agents = true, .claim_templates = true, .events = true});
+  auto documents = documents_of(options, {.agents = true, .metrics = true, .claim_templates = true, .events = true});
   if (!documents) return fail_with(documents.error());
   if (own.anonymise) anonymise(*documents);
   const auto written = write_dump(*documents, own.file);

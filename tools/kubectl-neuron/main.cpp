@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <clocale>
 #include <csignal>
 #include <functional>
 #include <string>
@@ -47,12 +48,18 @@ int program(int argc, char** argv) {
   Options options;
   NodesOptions nodes;
   PodsOptions pods;
+  TopOptions top;
+  MapOptions map;
   DumpOptions dump;
   const std::vector<Command> commands = {
       {"nodes", "A line per node, with sums", [&](CLI::App& command) { add_nodes(command, nodes); },
        [&] { return run_nodes(options, nodes); }},
       {"pods", "Pods with devices or interfaces, and waiting ones", [&](CLI::App& command) { add_pods(command, pods); },
        [&] { return run_pods(options, pods); }},
+      {"top", "Utilization, memory and traffic, live", [&](CLI::App& command) { add_top(command, top); },
+       [&] { return run_top(options, top); }},
+      {"map", "Draw the fleet: devices, holders, faults", [&](CLI::App& command) { add_map(command, map); },
+       [&] { return run_map(options, map); }},
       {"dump", "Write what the other commands read to one file", [&](CLI::App& command) { add_dump(command, dump); },
        [&] { return run_dump(options, dump); }},
   };
@@ -77,6 +84,7 @@ int program(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   neuron::open_standard_streams();
+  std::setlocale(LC_CTYPE, "");   // whether the terminal has UTF-8
   std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves, and a full quota, are errors of a write
   std::signal(SIGXFSZ, SIG_IGN);
   return neuron::fleet::program(argc, argv);

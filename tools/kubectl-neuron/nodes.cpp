@@ -43,12 +43,6 @@ std::string lnc_of(const Node& node) {
   return node.report->host.lnc ? std::to_string(node.report->host.lnc->value) : "";
 }
 
-// Whether a node is of this fleet at all.
-bool has_hardware(const Node& node, const NodeCounts& counts) {
-  const auto any = [](const std::optional<Units>& units) { return units && units->total > 0; };
-  return node.mode != Mode::none || !node.agent_pod.empty() || any(counts.devices) || any(counts.efas);
-}
-
 void add_units(std::optional<Units>& sum, const std::optional<Units>& units) {
   if (!units) return;
   if (!sum) sum.emplace();
@@ -67,7 +61,7 @@ std::vector<Row> rows_of(const Fleet& fleet) {
   std::vector<Row> rows;
   for (const Node& node : fleet.nodes) {
     NodeCounts counts = count_node(node, asked);
-    if (has_hardware(node, counts)) rows.push_back({&node, std::move(counts)});
+    if (has_hardware(node)) rows.push_back({&node, std::move(counts)});
   }
   return rows;
 }

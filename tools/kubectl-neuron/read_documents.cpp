@@ -15,6 +15,7 @@
 #include "tools/kubectl-neuron/agent_pod.h"
 #include "tools/kubectl-neuron/documents.h"
 #include "tools/kubectl-neuron/fields.h"
+#include "tools/kubectl-neuron/node_usage.h"
 
 namespace neuron::fleet {
 namespace {
@@ -160,11 +161,12 @@ class Reading {
   }
 
   void read_agent(const std::string& node, const AgentPod& agent) {
-    AgentAnswer answer{.pod = agent.pod_namespace + "/" + agent.name, .body = {}, .missing = {}};
+    AgentAnswer answer{.pod = agent.pod_namespace + "/" + agent.name, .body = {}, .missing = {}, .metrics = {}};
     if (is_hopeless()) {
       answer.missing = "not asked, since no other agent answers";
     } else {
       ask(agent, answer);
+      if (wanted_.metrics && !answer.body.empty()) ask_metrics(agent, answer);
     }
     {
       const MutexLock lock(mutex_);
@@ -195,6 +197,13 @@ class Reading {
     } else {
       answer.body = std::move(reply->body);
     }
+  }
+
+  void ask_metrics(const AgentPod& agent, AgentAnswer& answer) {
+    const kube::ApiCall call{.path = agent.path("metrics"), .accept = "text/plain"};
+    const auto reply = cluster_.get(call, limits_.agent);
+    if (reply && reply->status == 200 && reply->body.size() <= kMostAgentBytes)
+      answer.metrics = kept_metrics(reply->body);
   }
 
   void step() EXCLUDES(mutex_) {

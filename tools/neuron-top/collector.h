@@ -7,13 +7,17 @@
 #include <vector>
 
 #include "agent/base/result.h"
+#include "agent/base/workers.h"
 #include "agent/health/assess.h"
 #include "agent/host/fs_root.h"
 #include "agent/host/scanner.h"
 #include "agent/host/usage_reader.h"
-#include "tools/neuron-top/view_model.h"
+#include "tools/screen/view_model.h"
 
 namespace neuron::top {
+
+using screen::Moment;
+using Sampler = BackgroundReader<Moment, model::UsageRequest>;
 
 struct CollectorOptions {
   std::string root = "/";  // a directory

@@ -1,9 +1,5 @@
-#include <langinfo.h>
 #include <malloc.h>
 #include <poll.h>
-#include <sys/ioctl.h>
-#include <sys/signalfd.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,45 +19,10 @@
 #include "agent/base/parse.h"
 #include "agent/host/root_source.h"
 #include "tools/neuron-top/collector.h"
+#include "tools/neuron-top/live.h"
 #include "tools/neuron-top/options.h"
-#include "tools/neuron-top/screen.h"
-#include "tools/neuron-top/terminal.h"
-
-namespace {
-
-// For a crash to give the terminal back. A handler reaches only globals, and calls only write and tcsetattr, which are
-// async-signal-safe. This is the only global state of the program.
-struct Restore {
-  std::array<char, 256> text{};
-  std::size_t length = 0;
-  termios mode{};
-  volatile sig_atomic_t armed = 0;
-};
-Restore restore;
-
-// Only for signals that mean a bug in this program; SA_RESETHAND lets the second one, raised here, end the process.
-void on_crash(int signal) {
-  if (restore.armed != 0) {
-    restore.armed = 0;
-    (void)!::write(STDOUT_FILENO, restore.text.data(), restore.length);
-    (void)::tcsetattr(STDOUT_FILENO, TCSANOW, &restore.mode);
-  }
-  ::raise(signal);
-}
-
-void arm_restore(const termios& mode) {
-  const std::string text = neuron::top::Terminal::restore_text();
-  restore.length = std::min(text.size(), restore.text.size());
-  std::copy_n(text.begin(), restore.length, restore.text.begin());
-  restore.mode = mode;
-  restore.armed = 1;
-  struct sigaction action {};
-  action.sa_handler = on_crash;
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
-  for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL}) ::sigaction(signal, &action, nullptr);
-}
-
-}  // namespace
+#include "tools/screen/live.h"
+#include "tools/screen/screen.h"
 
 namespace neuron::top {
 namespace {
@@ -72,45 +33,6 @@ using std::chrono::steady_clock;
 int complain(const std::string& what) {
   std::fprintf(stderr, "neuron-top: %s\n", what.c_str());
   return EXIT_FAILURE;
-}
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-render::Style style_of_stdout() {
-  render::TerminalFacts facts;
-  facts.is_terminal = ::isatty(STDOUT_FILENO) != 0;
-  facts.no_color = !variable("NO_COLOR").empty();
-  facts.term = variable("TERM");
-  facts.colorterm = variable("COLORTERM");
-  facts.codeset = ::nl_langinfo(CODESET);
-  return render::choose_style(facts);
-}
-
-// COLUMNS, else the terminal's width, else 120.
-int print_columns() {
-  constexpr int kNarrowest = 60;
-  constexpr int kWidest = 1000;
-  constexpr int kElse = 120;
-  if (const auto columns = parse_int(variable("COLUMNS"), kNarrowest, kWidest)) return *columns;
-  winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kElse;
-  return std::clamp<int>(size.ws_col, kNarrowest, kWidest);
-}
-
-Result<Fd> block_signals() {
-  sigset_t set;
-  ::sigemptyset(&set);
-  constexpr std::array<int, 10> kSignals = {SIGINT,  SIGTERM, SIGHUP,   SIGQUIT, SIGALRM,
-                                            SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
-  for (const int signal : kSignals) ::sigaddset(&set, signal);
-  if (::sigprocmask(SIG_BLOCK, &set, nullptr) != 0) return fail(error_from_errno(errno, "sigprocmask"));
-  Fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd.valid()) return fail(error_from_errno(errno, "signalfd"));
-  ::signal(SIGPIPE, SIG_IGN);
-  return fd;
 }
 
 Result<std::unique_ptr<Sampler>> start_sampler(const Options& options, const std::string& directory) {
@@ -172,10 +94,10 @@ class Printer {
       : options_(options), style_(style), columns_(columns), signals_(signals) {}
 
   Result<bool> print(const Moment& moment) {
-    const ViewModel model = make_view_model(moment);
+    const screen::ViewModel model = make_view_model(moment);
     if (options_.json) return write_all(report_line(model, wall_clock_ms()), signals_);
     history_.add(model);
-    const Scene scene{model, history_, ViewState{}, style_.charset};
+    const screen::Scene scene{model, history_, screen::ViewState{}, style_.charset};
     const std::string text = draw_print(scene, columns_).to_text(style_.colour);
     return write_all(printed_++ == 0 ? text : '\n' + text, signals_);
   }
@@ -191,7 +113,7 @@ class Printer {
   int columns_;
   int signals_;
   int printed_ = 0;
-  History history_;
+  screen::History history_;
 };
 
 // The next sample; nullopt when a signal came instead.
@@ -230,26 +152,21 @@ Result<void> print_samples(const Options& options, render::Style style, int colu
 }
 
 Result<void> show(const Options& options, render::Style style, Sampler& sampler, int signals) {
-  termios mode{};
-  (void)::tcgetattr(STDOUT_FILENO, &mode);
-  TRY_ASSIGN(const auto terminal, Terminal::open(style.colour));
-  arm_restore(mode);
+  TRY_ASSIGN(auto terminal, screen::LiveTerminal::open(style.colour));
   LiveOptions live;
   live.interval = options.interval;
   live.charset = style.charset;
-  auto result = run_live(live, *terminal, sampler, signals);
-  restore.armed = 0;
-  return result;
+  return run_live(live, terminal.get(), sampler, signals);
 }
 
 Result<void> run(const Options& options) {
-  TRY_ASSIGN(const Fd signals, block_signals());
+  TRY_ASSIGN(const Fd signals, screen::block_signals());
   TRY_ASSIGN(const auto source, host::RootSource::open(options.root));
   TRY_ASSIGN(const auto sampler, start_sampler(options, source.directory()));
-  const render::Style style = style_of_stdout();
+  const render::Style style = screen::style_of_stdout();
   const bool has_screen = ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
   if (options.once || options.json || options.no_wait || !has_screen) {
-    return print_samples(options, style, print_columns(), *sampler, signals.get());
+    return print_samples(options, style, screen::print_columns(), *sampler, signals.get());
   }
   return show(options, style, *sampler, signals.get());
 }

@@ -9,7 +9,7 @@
 
 #include "test/fakes/fake_host.h"
 #include "tools/neuron-top/options.h"
-#include "tools/neuron-top/view_model.h"
+#include "tools/screen/view_model.h"
 
 namespace neuron::top {
 namespace {
@@ -115,7 +115,7 @@ TEST(Collector, MoreMemoryThanThereIsIsUnknown) {
   write(device + "stats/memory_usage/host_mem/tensors/total", kBelowZero);
   write(device + "stats/memory_usage/host_mem/constants/total", "4096\n");
   const auto model = make_view_model(open(host)->collect({}));
-  const DeviceView& view = model.devices.front();
+  const screen::DeviceView& view = model.devices.front();
   EXPECT_FALSE(view.cores.front().device_bytes);
   EXPECT_FALSE(view.cores.front().host_bytes);
   EXPECT_FALSE(view.cores.front().kinds[static_cast<std::size_t>(model::DeviceMemoryKind::tensors)]);

@@ -5,23 +5,23 @@
 #include <random>
 
 #include "test/unit/top/moments.h"
-#include "tools/neuron-top/panels.h"
-#include "tools/neuron-top/view_state.h"
+#include "tools/screen/panels.h"
+#include "tools/screen/view_state.h"
 
 namespace neuron::test {
 namespace {
 
+using screen::KeyCode;
+using screen::Panel;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-using top::KeyCode;
-using top::Panel;
 
 class Keys : public ::testing::Test {
  protected:
   [[nodiscard]] std::vector<int> devices() const {
     std::vector<int> indices;
-    for (const auto* device : top::shown_devices(stage_.model, stage_.state)) indices.push_back(device->index);
+    for (const auto* device : screen::shown_devices(stage_.model, stage_.state)) indices.push_back(device->index);
     return indices;
   }
   Stage stage_{unhealthy_moment("trn2.48xlarge")};
@@ -90,12 +90,12 @@ TEST_F(Keys, TheCursorStaysOnTheRows) {
 TEST_F(Keys, TheTreeOpensAndCloses) {
   stage_.press(KeyCode::enter);
   EXPECT_THAT(stage_.state.expanded, ElementsAre("0"));
-  EXPECT_THAT(top::memory_table(stage_.model, stage_.state).rows, SizeIs(16 + 4));
+  EXPECT_THAT(screen::memory_table(stage_.model, stage_.state).rows, SizeIs(16 + 4));
   stage_.press(KeyCode::down);
   stage_.press(KeyCode::right);
   stage_.press(KeyCode::right);
   EXPECT_THAT(stage_.state.expanded, ElementsAre("0", "0/0"));
-  EXPECT_THAT(top::memory_table(stage_.model, stage_.state).rows, SizeIs(16 + 4 + 6));
+  EXPECT_THAT(screen::memory_table(stage_.model, stage_.state).rows, SizeIs(16 + 4 + 6));
   stage_.press(KeyCode::down);
   stage_.press(KeyCode::enter);
   EXPECT_THAT(stage_.state.expanded, SizeIs(2)) << "a kind of memory has nothing below it";
@@ -150,14 +150,14 @@ TEST_F(Keys, Filter) {
 
 TEST_F(Keys, AFilterIsBounded) {
   stage_.press("/" + std::string(1000, 'z'));
-  EXPECT_EQ(stage_.state.draft.size(), top::kMaxFilter);
+  EXPECT_EQ(stage_.state.draft.size(), screen::kMaxFilter);
 }
 
 TEST_F(Keys, Sort) {
   stage_.press("s");
   EXPECT_EQ(devices().front(), 2);
   stage_.press("ss");
-  EXPECT_EQ(stage_.state.sort, top::Sort::health);
+  EXPECT_EQ(stage_.state.sort, screen::Sort::health);
   const auto by_health = devices();
   EXPECT_EQ(by_health[0], 3);
   EXPECT_EQ(by_health[1], 5);
@@ -165,16 +165,16 @@ TEST_F(Keys, Sort) {
 }
 
 TEST_F(Keys, OnlyWhatIsShownIsRead) {
-  EXPECT_FALSE(top::request_for(stage_.state).efa);
-  EXPECT_FALSE(top::request_for(stage_.state).power);
-  EXPECT_FALSE(top::request_for(stage_.state).flops);
+  EXPECT_FALSE(screen::request_for(stage_.state).efa);
+  EXPECT_FALSE(screen::request_for(stage_.state).power);
+  EXPECT_FALSE(screen::request_for(stage_.state).flops);
   stage_.press("f");
-  EXPECT_TRUE(top::request_for(stage_.state).flops);
+  EXPECT_TRUE(screen::request_for(stage_.state).flops);
   stage_.press("e");
-  EXPECT_TRUE(top::request_for(stage_.state).efa);
+  EXPECT_TRUE(screen::request_for(stage_.state).efa);
   stage_.press("c");
-  EXPECT_TRUE(top::request_for(stage_.state).power);
-  EXPECT_FALSE(top::request_for(stage_.state).efa);
+  EXPECT_TRUE(screen::request_for(stage_.state).power);
+  EXPECT_FALSE(screen::request_for(stage_.state).efa);
 }
 
 TEST_F(Keys, NothingBreaksWithoutDevices) {
@@ -187,12 +187,12 @@ TEST_F(Keys, NothingBreaksWithoutDevices) {
 // Any keys in any order, while devices and processes come and go: every picture can be drawn.
 TEST(AnyKeys, NothingBreaks) {
   std::mt19937 random(7);
-  const std::vector<top::Moment> moments = {unhealthy_moment("trn2.48xlarge"), idle_moment(0), idle_moment(40),
-                                            old_driver_moment("trn1.32xlarge"), busy_moment("inf2.xlarge")};
+  const std::vector<screen::Moment> moments = {unhealthy_moment("trn2.48xlarge"), idle_moment(0), idle_moment(40),
+                                               old_driver_moment("trn1.32xlarge"), busy_moment("inf2.xlarge")};
   Stage stage(moments.front());
   for (int step = 0; step < 3000; ++step) {
     const auto draw = [&random](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
-    if (draw(50) == 0) stage.model = top::make_view_model(moments[static_cast<std::size_t>(draw(5))]);
+    if (draw(50) == 0) stage.model = screen::make_view_model(moments[static_cast<std::size_t>(draw(5))]);
     if (draw(3) == 0) {
       stage.press(static_cast<KeyCode>(draw(static_cast<int>(KeyCode::none) + 1)));
     } else {

@@ -5,7 +5,7 @@
 #include "agent/core/usage_rates.h"
 #include "test/unit/core/make_host.h"
 #include "test/unit/render/golden.h"
-#include "tools/neuron-top/screen.h"
+#include "tools/screen/screen.h"
 
 namespace neuron::test {
 namespace {
@@ -72,7 +72,7 @@ model::UsageSample sample_of(const model::HostScan& scan, int second) {
   return sample;
 }
 
-void add_process(top::Moment& moment, model::UsageSample& before, int pid, std::optional<std::string> tag,
+void add_process(screen::Moment& moment, model::UsageSample& before, int pid, std::optional<std::string> tag,
                  const std::vector<int>& devices) {
   for (model::NeuronDevice& device : moment.scan.devices) {
     if (!device.processes) device.processes = std::vector<model::Process>{};
@@ -93,13 +93,13 @@ void add_process(top::Moment& moment, model::UsageSample& before, int pid, std::
   moment.sample.processes.push_back(usage);
 }
 
-top::Moment finished(top::Moment moment, const model::UsageSample& before) {
+screen::Moment finished(screen::Moment moment, const model::UsageSample& before) {
   moment.rates = core::usage_rates(before, moment.sample, moment.scan);
   return moment;
 }
 
-top::Moment quiet_moment(model::HostScan scan) {
-  top::Moment moment;
+screen::Moment quiet_moment(model::HostScan scan) {
+  screen::Moment moment;
   moment.scan = std::move(scan);
   moment.scan.instance_id = "i-0123456789abcdef0";
   for (model::NeuronDevice& device : moment.scan.devices) {
@@ -114,8 +114,8 @@ top::Moment quiet_moment(model::HostScan scan) {
 
 }  // namespace
 
-top::Moment busy_moment(const std::string& instance_type) {
-  top::Moment moment = quiet_moment(test::scan_of(instance_type));
+screen::Moment busy_moment(const std::string& instance_type) {
+  screen::Moment moment = quiet_moment(test::scan_of(instance_type));
   model::UsageSample before = sample_of(moment.scan, 0);
   moment.sample = sample_of(moment.scan, 1);
   add_process(moment, before, 4290, "train-llama-70b", {0, 1});
@@ -123,7 +123,7 @@ top::Moment busy_moment(const std::string& instance_type) {
   return finished(std::move(moment), before);
 }
 
-top::Moment idle_moment(int devices) {
+screen::Moment idle_moment(int devices) {
   model::HostScan scan = test::silent_scan("trn2.48xlarge");
   scan.instance_type = "trn2.other";
   scan.efas.clear();
@@ -132,14 +132,14 @@ top::Moment idle_moment(int devices) {
     scan.devices.push_back(test::make_device(i, model::Family::trainium2));
     scan.devices.back().processes = std::vector<model::Process>{};
   }
-  top::Moment moment = quiet_moment(core::complete(std::move(scan)));
+  screen::Moment moment = quiet_moment(core::complete(std::move(scan)));
   const model::UsageSample before = sample_of(moment.scan, 0);
   moment.sample = sample_of(moment.scan, 1);
   return finished(std::move(moment), before);
 }
 
-top::Moment old_driver_moment(const std::string& instance_type) {
-  top::Moment moment = busy_moment(instance_type);
+screen::Moment old_driver_moment(const std::string& instance_type) {
+  screen::Moment moment = busy_moment(instance_type);
   moment.scan.driver_version = "2.27.4.0";
   moment.scan.layout = model::DriverLayout::stats;
   moment.sample.no_utilization = "driver 2.27.4.0 counts busy time only when a process ends (live from 2.30.2)";
@@ -158,8 +158,8 @@ top::Moment old_driver_moment(const std::string& instance_type) {
   return finished(std::move(moment), before);
 }
 
-top::Moment unhealthy_moment(const std::string& instance_type) {
-  top::Moment moment = busy_moment(instance_type);
+screen::Moment unhealthy_moment(const std::string& instance_type) {
+  screen::Moment moment = busy_moment(instance_type);
   moment.scan.devices[3].signals.sram_ecc_uncorrected = 2;
   moment.scan.devices[3].health = {model::HealthState::unhealthy, "sram_ecc_uncorrected", "2 uncorrected SRAM errors",
                                    "replace the instance"};
@@ -172,14 +172,14 @@ top::Moment unhealthy_moment(const std::string& instance_type) {
   return moment;
 }
 
-void add_pods(top::Moment& moment) {
+void add_pods(screen::Moment& moment) {
   moment.no_pods.clear();
   moment.pods = {{"team-a", "train-0", "main", "aws.amazon.com/neuron", {"0", "1"}},
                  {"team-a", "train-0", "main", "vpc.amazonaws.com/efa", {moment.scan.efas.front().name}},
                  {"team-b", "notebook", "nb", "aws.amazon.com/neuroncore", {"8", "9"}}};
 }
 
-void add_claims(top::Moment& moment) {
+void add_claims(screen::Moment& moment) {
   add_pods(moment);
   const std::string efa = "efa-" + moment.scan.efas.back().name;
   moment.pods.push_back(
@@ -188,27 +188,27 @@ void add_claims(top::Moment& moment) {
   moment.pods.push_back({"team-d", "video", "main", "gpu.example.com", {"gpu-0"}, "", "gpus"});
 }
 
-Stage::Stage(const top::Moment& moment) : model(top::make_view_model(moment)) {
+Stage::Stage(const screen::Moment& moment) : model(screen::make_view_model(moment)) {
   model.version = "1.2.3";
   history.add(model);
 }
 
 std::string Stage::screen(int rows, int columns, const std::string& message) const {
-  return top::draw_screen(scene(), {message, false}, rows, columns).to_text();
+  return screen::draw_screen(scene(), {message, false}, rows, columns).to_text();
 }
 
 std::string Stage::print(int columns) const {
-  return top::draw_print(scene(), columns).to_text();
+  return screen::draw_print(scene(), columns).to_text();
 }
 
 void Stage::press(const std::string& keys) {
   for (const char key : keys) {
-    state = top::press(state, {top::KeyCode::character, key}, top::key_context(model, state));
+    state = screen::press(state, {screen::KeyCode::character, key}, screen::key_context(model, state));
   }
 }
 
-void Stage::press(top::KeyCode code) {
-  state = top::press(state, {code, 0}, top::key_context(model, state));
+void Stage::press(screen::KeyCode code) {
+  state = screen::press(state, {code, 0}, screen::key_context(model, state));
 }
 
 void expect_screen(const std::string& name, const std::string& actual) {

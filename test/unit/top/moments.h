@@ -2,39 +2,39 @@
 
 #include <string>
 
-#include "tools/neuron-top/panels.h"
-#include "tools/neuron-top/view_model.h"
-#include "tools/neuron-top/view_state.h"
 #include "tools/render/canvas.h"
+#include "tools/screen/panels.h"
+#include "tools/screen/view_model.h"
+#include "tools/screen/view_state.h"
 
 // Hand-built moments of machines of the catalogue: fixed values, no files, no clocks.
 namespace neuron::test {
 
 // A sound, busy machine: utilization, memory, power, EFA traffic, two processes on devices 0 to 3.
-[[nodiscard]] top::Moment busy_moment(const std::string& instance_type);
+[[nodiscard]] screen::Moment busy_moment(const std::string& instance_type);
 // The same without EFA, processes and load, with so many devices of Trainium2 (0 to 64).
-[[nodiscard]] top::Moment idle_moment(int devices);
+[[nodiscard]] screen::Moment idle_moment(int devices);
 // busy_moment with driver 2.27: no live counters.
-[[nodiscard]] top::Moment old_driver_moment(const std::string& instance_type);
+[[nodiscard]] screen::Moment old_driver_moment(const std::string& instance_type);
 // busy_moment with a broken device 3, a degraded device 5 and an interface that lost its driver.
-[[nodiscard]] top::Moment unhealthy_moment(const std::string& instance_type);
+[[nodiscard]] screen::Moment unhealthy_moment(const std::string& instance_type);
 // Pods that hold devices 0 and 1, cores 8 and 9, and one interface.
-void add_pods(top::Moment& moment);
-void add_claims(top::Moment& moment);  // those pods, others that hold by claim, and one of another driver
+void add_pods(screen::Moment& moment);
+void add_claims(screen::Moment& moment);  // those pods, others that hold by claim, and one of another driver
 
 // What a screen is drawn from; keeps alive what a Scene refers to.
 struct Stage {
-  explicit Stage(const top::Moment& moment);
+  explicit Stage(const screen::Moment& moment);
 
-  [[nodiscard]] top::Scene scene() const { return {model, history, state, charset}; }
+  [[nodiscard]] screen::Scene scene() const { return {model, history, state, charset}; }
   [[nodiscard]] std::string screen(int rows, int columns, const std::string& message = "") const;
   [[nodiscard]] std::string print(int columns) const;
   void press(const std::string& keys);  // characters only
-  void press(top::KeyCode code);
+  void press(screen::KeyCode code);
 
-  top::ViewModel model;
-  top::History history;
-  top::ViewState state;
+  screen::ViewModel model;
+  screen::History history;
+  screen::ViewState state;
   render::Charset charset = render::Charset::utf8;
 };
 

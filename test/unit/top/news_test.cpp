@@ -1,31 +1,31 @@
 // What is wrong comes first, complete and true; and what cannot be told says why.
-#include "tools/neuron-top/screen.h"
+#include "tools/screen/screen.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "test/unit/top/moments.h"
-#include "tools/neuron-top/table.h"
+#include "tools/screen/table.h"
 
 namespace neuron::test {
 namespace {
 
 using model::HealthState;
+using screen::KeyCode;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using top::KeyCode;
 
 std::string news_of(const Stage& stage, int columns, int most = 10) {
   std::string text;
-  for (const auto& line : top::news(stage.scene(), columns, most)) text += line.text + '\n';
+  for (const auto& line : screen::news(stage.scene(), columns, most)) text += line.text + '\n';
   return text;
 }
 
 // The same counters again: a capture, read twice.
-top::Moment capture_moment() {
-  top::Moment moment = busy_moment("trn2.48xlarge");
+screen::Moment capture_moment() {
+  screen::Moment moment = busy_moment("trn2.48xlarge");
   model::UsageSample before = moment.sample;
   before.at -= std::chrono::seconds(1);
   moment.rates = core::usage_rates(before, moment.sample, moment.scan);
@@ -33,43 +33,43 @@ top::Moment capture_moment() {
 }
 
 TEST(Wrapped, AtBlanksAndNeverBeyondTheWidth) {
-  EXPECT_THAT(top::wrapped("one two three", 80, 2), ElementsAre("one two three"));
-  EXPECT_THAT(top::wrapped("one two three four", 9, 3), ElementsAre("one two", "  three", "  four"));
-  EXPECT_THAT(top::wrapped("one two three four", 9, 2), ElementsAre("one two", "  thre..."));
-  EXPECT_THAT(top::wrapped("abcdefghijkl", 6, 3), ElementsAre("abcdef", "  ghij", "  kl"));
-  EXPECT_THAT(top::wrapped("", 6, 3), ElementsAre(""));
+  EXPECT_THAT(screen::wrapped("one two three", 80, 2), ElementsAre("one two three"));
+  EXPECT_THAT(screen::wrapped("one two three four", 9, 3), ElementsAre("one two", "  three", "  four"));
+  EXPECT_THAT(screen::wrapped("one two three four", 9, 2), ElementsAre("one two", "  thre..."));
+  EXPECT_THAT(screen::wrapped("abcdefghijkl", 6, 3), ElementsAre("abcdef", "  ghij", "  kl"));
+  EXPECT_THAT(screen::wrapped("", 6, 3), ElementsAre(""));
 }
 
 TEST(News, NoneWhenAllIsWell) {
-  EXPECT_THAT(top::news(Stage(busy_moment("trn2.48xlarge")).scene(), 80, 4), IsEmpty());
+  EXPECT_THAT(screen::news(Stage(busy_moment("trn2.48xlarge")).scene(), 80, 4), IsEmpty());
 }
 
 TEST(News, LongReasonsTakeASecondLineAndLoseNothing) {
-  top::Moment moment = unhealthy_moment("trn2.48xlarge");
+  screen::Moment moment = unhealthy_moment("trn2.48xlarge");
   moment.scan.devices[3].health.sentence =
       "neuron3: the device node dev/neuron3 is there and does not answer, which other devices of this machine do";
   const std::string text = news_of(Stage(moment), 80);
   EXPECT_THAT(text, HasSubstr("ND3 is unhealthy (+2 more: c, e): the device node dev/neuron3"));
   EXPECT_THAT(text, Not(HasSubstr("neuron3:"))) << "the name is there already";
   EXPECT_THAT(text, HasSubstr("machine do\n"));
-  EXPECT_LE(top::news(Stage(moment).scene(), 80, 2).size(), 2U);
+  EXPECT_LE(screen::news(Stage(moment).scene(), 80, 2).size(), 2U);
 }
 
 TEST(News, NamesWithAnAddressAreSaidOnceToo) {
-  top::Moment moment = busy_moment("trn1.32xlarge");
+  screen::Moment moment = busy_moment("trn1.32xlarge");
   const std::string name = moment.scan.efas[2].name;
   moment.scan.efas[2].health = {HealthState::unhealthy, "efa_node", name + " (0000:20:19.0): no node", ""};
   EXPECT_THAT(news_of(Stage(moment), 80), HasSubstr(name + " is unhealthy: no node"));
 }
 
 TEST(News, MissingDevicesAreToldBesideWhatElseIsWrong) {
-  top::Moment moment = unhealthy_moment("trn2.48xlarge");
+  screen::Moment moment = unhealthy_moment("trn2.48xlarge");
   moment.scan.devices.pop_back();
   EXPECT_THAT(news_of(Stage(moment), 80), HasSubstr("1 of the 16 devices of this instance type are missing"));
 }
 
 TEST(News, UnknownHealthIsNotCalm) {
-  top::Moment moment = busy_moment("trn2.48xlarge");
+  screen::Moment moment = busy_moment("trn2.48xlarge");
   moment.scan.devices[4].health = {HealthState::unknown, "signal_unreadable", "ECC counts cannot be read", ""};
   moment.scan.devices[6].health = moment.scan.devices[4].health;
   const Stage stage(moment);
@@ -81,22 +81,22 @@ TEST(News, UnknownHealthIsNotCalm) {
 
 TEST(News, WhyUtilizationIsUnknownIsNeverCut) {
   const Stage stage(old_driver_moment("trn1.32xlarge"));
-  EXPECT_EQ(top::cores_heading(stage.scene(), 80), "NeuronCore v2 Utilization (n/a)");
+  EXPECT_EQ(screen::cores_heading(stage.scene(), 80), "NeuronCore v2 Utilization (n/a)");
   EXPECT_THAT(news_of(stage, 80), HasSubstr("utilization n/a: driver 2.27.4.0 counts busy time only when a process"));
   EXPECT_THAT(news_of(stage, 80), HasSubstr("2.30.2)\n"));
-  EXPECT_THAT(top::news(stage.scene(), 140, 4), IsEmpty()) << "the heading says it";
+  EXPECT_THAT(screen::news(stage.scene(), 140, 4), IsEmpty()) << "the heading says it";
 }
 
 TEST(Scene, TheMeanIsOfWhatIsShown) {
   Stage stage(busy_moment("trn2.48xlarge"));
   stage.press("/nd9");
   stage.press(KeyCode::enter);
-  EXPECT_EQ(top::cores_heading(stage.scene(), 120), "NeuronCore v3d Utilization (Avg: 0.00%, 1 of 16 devices)");
+  EXPECT_EQ(screen::cores_heading(stage.scene(), 120), "NeuronCore v3d Utilization (Avg: 0.00%, 1 of 16 devices)");
   stage.press("f");
-  EXPECT_THAT(top::cores_heading(stage.scene(), 120), HasSubstr("Teraflops (Sum: 0.00TF)"));
+  EXPECT_THAT(screen::cores_heading(stage.scene(), 120), HasSubstr("Teraflops (Sum: 0.00TF)"));
   stage.press("/nothing");
   stage.press(KeyCode::enter);
-  EXPECT_THAT(top::cores_heading(stage.scene(), 120), HasSubstr("n/a: no device passes the filter"));
+  EXPECT_THAT(screen::cores_heading(stage.scene(), 120), HasSubstr("n/a: no device passes the filter"));
 }
 
 TEST(Scene, ACaptureIsNotShownAsIdle) {
@@ -108,7 +108,7 @@ TEST(Scene, ACaptureIsNotShownAsIdle) {
 }
 
 TEST(Scene, SumsAreOfTheDevicesThatAreKnown) {
-  top::Moment moment = busy_moment("trn2.48xlarge");
+  screen::Moment moment = busy_moment("trn2.48xlarge");
   moment.sample.devices[7] = {7, std::nullopt, {}, {}};  // gone
   model::UsageSample before = moment.sample;
   before.at -= std::chrono::seconds(1);
@@ -120,7 +120,7 @@ TEST(Scene, SumsAreOfTheDevicesThatAreKnown) {
 }
 
 TEST(Scene, ItemsOfTheMemorySummaryAreWholeOrAbsent) {
-  top::Moment moment = busy_moment("trn2.48xlarge");
+  screen::Moment moment = busy_moment("trn2.48xlarge");
   for (auto& device : moment.sample.devices) {
     for (auto& core : device.cores) core.device_memory.fill((std::uint64_t{1} << 30U) + 77'777'777);
   }
@@ -135,7 +135,7 @@ TEST(Scene, ItemsOfTheMemorySummaryAreWholeOrAbsent) {
 }
 
 TEST(Scene, WhatCannotBeReadIsTold) {
-  top::Moment moment = busy_moment("trn2.48xlarge");
+  screen::Moment moment = busy_moment("trn2.48xlarge");
   moment.scan.devices[4].problems = {
       {model::ProblemKind::file, "sys/class/neuron_device/neuron4/stats/power/utilization", "Is a directory"}};
   moment.scan.efas[1].problems = {{model::ProblemKind::file, "ports/1/state", "Input/output error"}};
@@ -151,7 +151,7 @@ TEST(Scene, WhatCannotBeReadIsTold) {
 }
 
 TEST(Scene, TheSelectedRowTellsAllOfItsReason) {
-  top::Moment moment = unhealthy_moment("trn1.32xlarge");
+  screen::Moment moment = unhealthy_moment("trn1.32xlarge");
   moment.scan.efas[1].health.action = "bind it again, then restart the pods that hold it";
   Stage stage(moment);
   stage.press("e");
@@ -163,7 +163,7 @@ TEST(Scene, TheSelectedRowTellsAllOfItsReason) {
 }
 
 TEST(Scene, PodsOfProcessesAndInterfacesAreSeenInTheSmallestTerminal) {
-  top::Moment moment = busy_moment("trn2.48xlarge");
+  screen::Moment moment = busy_moment("trn2.48xlarge");
   add_pods(moment);
   Stage stage(moment);
   stage.press("p");
@@ -173,7 +173,7 @@ TEST(Scene, PodsOfProcessesAndInterfacesAreSeenInTheSmallestTerminal) {
 }
 
 TEST(Scene, TabsWithTheSameTagAreToldApart) {
-  top::Moment moment = busy_moment("trn2.48xlarge");
+  screen::Moment moment = busy_moment("trn2.48xlarge");
   for (auto& process : moment.sample.processes) process.tag = "train";
   const std::string screen = Stage(moment).screen(24, 80);
   EXPECT_THAT(screen, HasSubstr("train 4290"));

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "tools/neuron-top/table.h"
 #include "tools/render/canvas.h"
 #include "tools/render/style.h"
+#include "tools/screen/table.h"
 
 namespace neuron::render {
 namespace {
@@ -135,7 +135,7 @@ TEST(Sparkline, HeightsAndHoles) {
 }
 
 TEST(Format, Numbers) {
-  using namespace top;  // NOLINT
+  using namespace screen;  // NOLINT
   EXPECT_EQ(memory_text(0), "0.0B");
   EXPECT_EQ(memory_text(16384), "16.0KB");
   EXPECT_EQ(memory_text(1825361101), "1.7GB");
@@ -158,12 +158,12 @@ TEST(Format, Numbers) {
   EXPECT_EQ(age_text(7300), "2h");
 }
 
-top::Table small_table(int rows) {
-  top::Table table;
-  table.columns = {{"Name", top::Align::left, 0, false},
-                   {"Count", top::Align::right, 2, false},
-                   {"More", top::Align::right, 1, false},
-                   {"Text", top::Align::left, 0, true}};
+screen::Table small_table(int rows) {
+  screen::Table table;
+  table.columns = {{"Name", screen::Align::left, 0, false},
+                   {"Count", screen::Align::right, 2, false},
+                   {"More", screen::Align::right, 1, false},
+                   {"Text", screen::Align::left, 0, true}};
   for (int i = 0; i < rows; ++i) {
     const std::string number = std::to_string(i);
     table.rows.push_back({number, {{"row" + number}, {number}, {number}, {"some text that is long"}}});
@@ -173,13 +173,13 @@ top::Table small_table(int rows) {
 
 TEST(Table, DropsColumnsByPriority) {
   Canvas wide(2, 60);
-  draw_table(wide, 0, 2, small_table(1), top::kNoCursor);
+  draw_table(wide, 0, 2, small_table(1), screen::kNoCursor);
   EXPECT_EQ(wide.to_text(), "Name  Count  More  Text\nrow0      0     0  some text that is long\n");
   Canvas narrow(2, 36);
-  draw_table(narrow, 0, 2, small_table(1), top::kNoCursor);
+  draw_table(narrow, 0, 2, small_table(1), screen::kNoCursor);
   EXPECT_EQ(narrow.to_text(), "Name  More  Text\nrow0     0  some text that is long\n");
   Canvas tiny(2, 12);
-  draw_table(tiny, 0, 2, small_table(1), top::kNoCursor);
+  draw_table(tiny, 0, 2, small_table(1), screen::kNoCursor);
   EXPECT_EQ(tiny.to_text(), "Name  Text\nrow0  some t\n");
 }
 

@@ -1,5 +1,5 @@
 // The JSON of --json.
-#include "tools/neuron-top/view_model.h"
+#include "tools/screen/view_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,8 +15,8 @@ using nlohmann::json;
 
 constexpr std::int64_t kTime = 1'700'000'000'123;
 
-json report_of(const top::Moment& moment) {
-  const std::string line = top::report_line(top::make_view_model(moment), kTime);
+json report_of(const screen::Moment& moment) {
+  const std::string line = screen::report_line(screen::make_view_model(moment), kTime);
   EXPECT_EQ(line.find('\n'), line.size() - 1) << "one line";
   return json::parse(line);
 }
@@ -44,7 +44,7 @@ TEST(Report, HasTheShapeOfNeuronMonitor) {
 }
 
 TEST(Report, HasOurs) {
-  top::Moment moment = unhealthy_moment("trn2.48xlarge");
+  screen::Moment moment = unhealthy_moment("trn2.48xlarge");
   add_pods(moment);
   const json ours = report_of(moment)["neuron_top"];
   EXPECT_EQ(ours["schema"], "neuron-top/1");
@@ -64,7 +64,7 @@ TEST(Report, HasOurs) {
 }
 
 TEST(Report, HasClaimsOfOurDriver) {
-  top::Moment moment = busy_moment("trn1.32xlarge");
+  screen::Moment moment = busy_moment("trn1.32xlarge");
   add_claims(moment);
   const json pods = report_of(moment)["neuron_top"]["pods"];
   ASSERT_EQ(pods.size(), 4U);
@@ -90,7 +90,7 @@ TEST(Report, UnknownIsNotZero) {
 
 // A process that is known from proc: what it holds nobody can say.
 TEST(Report, OfAUserOfTheDeviceTheHoldingsAreUnknown) {
-  top::Moment moment = unhealthy_moment("trn2.48xlarge");
+  screen::Moment moment = unhealthy_moment("trn2.48xlarge");
   const int pid = moment.sample.processes.at(0).pid;
   for (auto& device : moment.scan.devices) {
     for (auto& process : *device.processes) {
@@ -116,7 +116,7 @@ TEST(Report, WithoutDevices) {
 }
 
 TEST(Report, ForeignTextStaysValid) {
-  top::Moment moment = busy_moment("trn1.32xlarge");
+  screen::Moment moment = busy_moment("trn1.32xlarge");
   moment.sample.processes[0].command = "a\xff\"\n\x01";
   moment.scan.instance_type = "\"}\xfe";
   EXPECT_TRUE(report_of(moment).is_object());

@@ -1,5 +1,5 @@
 // Whole pictures, compared with text that was read by people.
-#include "tools/neuron-top/screen.h"
+#include "tools/screen/screen.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,9 +12,9 @@
 namespace neuron::test {
 namespace {
 
+using screen::KeyCode;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using top::KeyCode;
 
 TEST(Screen, Trn1) {
   expect_screen("trn1.32xlarge.txt", Stage(busy_moment("trn1.32xlarge")).screen(60, 160));
@@ -108,7 +108,7 @@ TEST(Screen, Efa) {
 }
 
 TEST(Screen, ProcessesAndPods) {
-  top::Moment moment = busy_moment("trn2.48xlarge");
+  screen::Moment moment = busy_moment("trn2.48xlarge");
   add_pods(moment);
   Stage stage(moment);
   stage.press("p");
@@ -116,7 +116,7 @@ TEST(Screen, ProcessesAndPods) {
 }
 
 TEST(Screen, PodsWithClaims) {
-  top::Moment moment = busy_moment("trn1.32xlarge");
+  screen::Moment moment = busy_moment("trn1.32xlarge");
   add_claims(moment);
   Stage stage(moment);
   stage.press("p");
@@ -125,7 +125,7 @@ TEST(Screen, PodsWithClaims) {
 
 TEST(Screen, History) {
   Stage stage(busy_moment("trn1.32xlarge"));
-  const top::ViewModel busy = stage.model;
+  const screen::ViewModel busy = stage.model;
   for (int i = 0; i < 30; ++i) {
     stage.model.mean_percent = i * 3.3;
     if (i % 10 == 9) stage.model.mean_percent.reset();
@@ -151,7 +151,7 @@ TEST(Screen, FilterSortAndPause) {
 }
 
 TEST(Screen, AMissingDevice) {
-  top::Moment moment = busy_moment("trn1.32xlarge");
+  screen::Moment moment = busy_moment("trn1.32xlarge");
   moment.scan.devices.erase(moment.scan.devices.begin() + 4);
   const std::string screen = Stage(moment).screen(30, 120);
   EXPECT_THAT(screen, HasSubstr("1 of the 16 devices of this instance type are missing"));
@@ -165,7 +165,7 @@ TEST(Screen, EditingAFilter) {
 }
 
 TEST(Print, Trn2) {
-  top::Moment moment = unhealthy_moment("trn2.48xlarge");
+  screen::Moment moment = unhealthy_moment("trn2.48xlarge");
   add_pods(moment);
   expect_screen("once.trn2.48xlarge.txt", Stage(moment).print(120));
 }

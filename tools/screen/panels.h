@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "tools/neuron-top/table.h"
-#include "tools/neuron-top/view_model.h"
-#include "tools/neuron-top/view_state.h"
+#include "tools/screen/table.h"
+#include "tools/screen/view_model.h"
+#include "tools/screen/view_state.h"
 
 // The lower part of the screen, one table per panel. Pure functions.
-namespace neuron::top {
+namespace neuron::screen {
 
 // The last values of the sparklines, one per sample, oldest first. Bounded: kLength values of at most kSeries series. A
 // value that was not known keeps its place. One thread.
@@ -84,4 +84,4 @@ struct MemoryKind {
 // The colour of a verdict: "healthy" green, "unhealthy" red.
 [[nodiscard]] Role role_of(model::HealthState state);
 
-}  // namespace neuron::top
+}  // namespace neuron::screen

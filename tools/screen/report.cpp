@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tools/neuron-top/panels.h"
+#include "tools/screen/panels.h"
 
-namespace neuron::top {
+namespace neuron::screen {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -238,4 +238,4 @@ std::string report_line(const ViewModel& model, std::int64_t time_ms) {
   return report.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
-}  // namespace neuron::top
+}  // namespace neuron::screen

@@ -5,11 +5,12 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/neuron-top/view_model.h"
+#include "tools/screen/keys.h"
+#include "tools/screen/view_model.h"
 
 // The user's choices, the keys that change them (state and key in, state out), and the rows that pass them. Pure, no
 // terminal.
-namespace neuron::top {
+namespace neuron::screen {
 
 enum class Panel { memory, condition, efa, processes, history };
 enum class Sort { index, utilization, memory, health };
@@ -30,28 +31,6 @@ struct ViewState {
   bool help = false;
   bool quit = false;
   friend bool operator==(const ViewState&, const ViewState&) = default;
-};
-
-enum class KeyCode {
-  character,
-  up,
-  down,
-  left,
-  right,
-  page_up,
-  page_down,
-  home,
-  end,
-  enter,
-  escape,
-  backspace,
-  tab,
-  none
-};
-
-struct Key {
-  KeyCode code = KeyCode::none;
-  char character = 0;  // of KeyCode::character, printable ASCII
 };
 
 inline constexpr std::size_t kMaxFilter = 40;
@@ -77,4 +56,4 @@ struct KeyContext {
 
 [[nodiscard]] std::string_view to_string(Sort sort);
 
-}  // namespace neuron::top
+}  // namespace neuron::screen

@@ -1,4 +1,4 @@
-#include "tools/neuron-top/screen.h"
+#include "tools/screen/screen.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-namespace neuron::top {
+namespace neuron::screen {
 namespace {
 
 struct Entry {
@@ -315,4 +315,4 @@ render::Canvas draw_print(const Scene& scene, int columns) {
   return canvas;
 }
 
-}  // namespace neuron::top
+}  // namespace neuron::screen

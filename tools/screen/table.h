@@ -9,7 +9,7 @@
 #include "tools/render/canvas.h"
 
 // Numbers and tables as neuron-top shows them, in any locale alike. An unknown number is always "n/a". Pure functions.
-namespace neuron::top {
+namespace neuron::screen {
 
 using render::Role;
 
@@ -76,4 +76,4 @@ int draw_table(render::Canvas& canvas, int row, int height, const Table& table, 
 // Lines that the whole table needs.
 [[nodiscard]] int table_height(const Table& table);
 
-}  // namespace neuron::top
+}  // namespace neuron::screen

@@ -1,12 +1,12 @@
-#include "tools/neuron-top/view_state.h"
+#include "tools/screen/view_state.h"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 
-#include "tools/neuron-top/panels.h"
+#include "tools/screen/panels.h"
 
-namespace neuron::top {
+namespace neuron::screen {
 namespace {
 
 std::string lower(std::string_view text) {
@@ -273,4 +273,4 @@ model::UsageRequest request_for(const ViewState& state) {
   return request;
 }
 
-}  // namespace neuron::top
+}  // namespace neuron::screen

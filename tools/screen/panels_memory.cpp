@@ -3,9 +3,9 @@
 #include <initializer_list>
 
 #include "agent/core/complete.h"
-#include "tools/neuron-top/panels.h"
+#include "tools/screen/panels.h"
 
-namespace neuron::top {
+namespace neuron::screen {
 namespace {
 
 using Bytes = std::optional<std::uint64_t>;
@@ -99,4 +99,4 @@ std::vector<std::string> memory_nodes(const ViewModel& model, const ViewState& s
   return keys;
 }
 
-}  // namespace neuron::top
+}  // namespace neuron::screen

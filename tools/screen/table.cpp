@@ -1,4 +1,4 @@
-#include "tools/neuron-top/table.h"
+#include "tools/screen/table.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <numeric>
 
-namespace neuron::top {
+namespace neuron::screen {
 namespace {
 
 // `value` in the largest unit that leaves at least one before the point; `decimals` only from the second unit on.
@@ -190,4 +190,4 @@ int draw_table(render::Canvas& canvas, int row, int height, const Table& table, 
   return line - row;
 }
 
-}  // namespace neuron::top
+}  // namespace neuron::screen

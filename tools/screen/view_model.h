@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "agent/base/workers.h"
 #include "agent/core/hardware.h"
 #include "agent/core/usage_rates.h"
 #include "agent/model/allocation.h"
@@ -16,7 +15,7 @@
 
 // The values that every view of neuron-top shows, put together once per sample: the screen, the printed text and JSON
 // are drawn from them, so that they cannot disagree. Passive data; an empty optional is shown as "n/a".
-namespace neuron::top {
+namespace neuron::screen {
 
 // Everything that was read of a machine up to one moment. Passive, comparable.
 struct Moment {
@@ -27,8 +26,6 @@ struct Moment {
   std::string no_pods;  // why the kubelet's answer is missing; "not asked for" without --pods; "" = not missing
   std::string claim_driver{core::kDefaultDriverName};  // whose claims are shown
 };
-
-using Sampler = BackgroundReader<Moment, model::UsageRequest>;
 
 // One logical core.
 struct CoreView {
@@ -138,4 +135,4 @@ inline constexpr const char* kReportSchema = "neuron-top/1";
 // clock, milliseconds since 1970. Pure.
 [[nodiscard]] std::string report_line(const ViewModel& model, std::int64_t time_ms);
 
-}  // namespace neuron::top
+}  // namespace neuron::screen

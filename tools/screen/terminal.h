@@ -1,18 +1,17 @@
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "agent/base/result.h"
-#include "tools/neuron-top/view_state.h"
 #include "tools/render/canvas.h"
+#include "tools/screen/keys.h"
 
-namespace neuron::top {
+namespace neuron::screen {
 
 // The terminal on stdin and stdout, in full-screen mode for as long as the object lives; the only user of curses. One
-// object at a time, one thread. curses installs signal handlers when it starts: block the signals of run_live() before,
+// object at a time, one thread. curses installs signal handlers when it starts: block the signals of live.h before,
 // so that these handlers never run.
 class Terminal {
  public:
@@ -54,15 +53,4 @@ class Terminal {
   std::unique_ptr<render::Canvas> shown_;  // what is on the screen; null = unknown
 };
 
-struct LiveOptions {
-  std::chrono::milliseconds interval{1000};
-  render::Charset charset = render::Charset::utf8;
-  std::chrono::milliseconds stale_after{3000};  // without a sample for this and for three intervals: shown as stale
-};
-
-// Shows the machine on the terminal until the user presses q or SIGINT, SIGTERM or SIGHUP comes. `signals`: a signalfd
-// of these and of SIGWINCH, SIGTSTP and SIGCONT, which it acts on; all blocked. Waits for keys, a timer, signals and
-// samples on the calling thread, and never reads the machine itself. Errors: internal (no timer, poll failed).
-[[nodiscard]] Result<void> run_live(const LiveOptions& options, Terminal& terminal, Sampler& sampler, int signals);
-
-}  // namespace neuron::top
+}  // namespace neuron::screen

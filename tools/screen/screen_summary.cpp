@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "tools/neuron-top/screen.h"
+#include "tools/screen/screen.h"
 
-namespace neuron::top {
+namespace neuron::screen {
 namespace {
 
 constexpr int kLabelWidth = 19;  // "Runtime vCPU Usage "
@@ -210,4 +210,4 @@ int draw_memory(render::Canvas& canvas, int row, const Scene& scene) {
   return kMemoryLines;
 }
 
-}  // namespace neuron::top
+}  // namespace neuron::screen

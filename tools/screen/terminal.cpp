@@ -1,4 +1,4 @@
-#include "tools/neuron-top/terminal.h"
+#include "tools/screen/terminal.h"
 
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -14,7 +14,7 @@
 #define NCURSES_WIDECHAR 1
 #include <curses.h>
 
-namespace neuron::top {
+namespace neuron::screen {
 namespace {
 
 constexpr int kEscapeDelayMs = 25;  // an escape is a key of its own after this
@@ -199,4 +199,4 @@ std::string Terminal::restore_text() {
   return capability("rmkx") + capability("cnorm") + capability("sgr0") + capability("rmcup");
 }
 
-}  // namespace neuron::top
+}  // namespace neuron::screen

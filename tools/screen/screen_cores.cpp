@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tools/neuron-top/screen.h"
+#include "tools/screen/screen.h"
 
-namespace neuron::top {
+namespace neuron::screen {
 namespace {
 
 constexpr int kLabelWidth = 6;   // "ND15! "
@@ -189,4 +189,4 @@ int draw_cores(render::Canvas& canvas, int row, int height, const Scene& scene, 
   return bottom - row;
 }
 
-}  // namespace neuron::top
+}  // namespace neuron::screen

@@ -1,4 +1,4 @@
-#include "tools/neuron-top/panels.h"
+#include "tools/screen/panels.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include "agent/base/parse.h"
 #include "tools/render/text.h"
 
-namespace neuron::top {
+namespace neuron::screen {
 namespace {
 
 TableCell health_cell(const model::Health& health) {
@@ -251,4 +251,4 @@ std::vector<std::string> panel_rows(const ViewModel& model, const ViewState& sta
   return keys;
 }
 
-}  // namespace neuron::top
+}  // namespace neuron::screen

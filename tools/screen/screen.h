@@ -4,11 +4,11 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/neuron-top/panels.h"
 #include "tools/render/canvas.h"
+#include "tools/screen/panels.h"
 
 // The whole picture and its sections. Pure: the same arguments, the same cells.
-namespace neuron::top {
+namespace neuron::screen {
 
 inline constexpr int kLeastRows = 24;
 inline constexpr int kLeastColumns = 80;
@@ -66,4 +66,4 @@ inline constexpr int kMemoryLines = 3;  // heading, host, devices
 int draw_host(render::Canvas& canvas, int row, const Scene& scene);
 int draw_memory(render::Canvas& canvas, int row, const Scene& scene);
 
-}  // namespace neuron::top
+}  // namespace neuron::screen

@@ -1,4 +1,4 @@
-#include "tools/neuron-top/view_model.h"
+#include "tools/screen/view_model.h"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 #include "neuron_version.h"
 #include "tools/render/text.h"
 
-namespace neuron::top {
+namespace neuron::screen {
 namespace {
 
 using Bytes = std::optional<std::uint64_t>;
@@ -337,4 +337,4 @@ std::string pods_of_efa(const ViewModel& model, const std::string& name) {
   return pods_where(model, [&](const PodView& pod) { return holds(pod.efas, name); });
 }
 
-}  // namespace neuron::top
+}  // namespace neuron::screen

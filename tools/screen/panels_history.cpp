@@ -1,10 +1,10 @@
-#include "tools/neuron-top/panels.h"
+#include "tools/screen/panels.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-namespace neuron::top {
+namespace neuron::screen {
 namespace {
 
 std::optional<double> sum(std::optional<double> a, std::optional<double> b) {
@@ -117,4 +117,4 @@ Table history_table(const Scene& scene, int columns) {
   return table;
 }
 
-}  // namespace neuron::top
+}  // namespace neuron::screen

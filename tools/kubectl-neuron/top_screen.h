@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+
+#include "tools/kubectl-neuron/top.h"
+#include "tools/render/canvas.h"
+#include "tools/screen/keys.h"
+#include "tools/screen/table.h"
+#include "tools/screen/view_state.h"
+
+// The screen of `kubectl neuron top`, the keys that change it, and the same as text. Pure.
+namespace neuron::fleet {
+
+struct TopState {
+  TopBy by = TopBy::node;
+  TopSort sort = TopSort::name;
+  int cursor = 0;           // row, from 0; may exceed what is there
+  std::string filter;       // lower case; "" = everything
+  std::string draft;        // what is being typed while `editing`
+  std::string opened;       // name of the node whose own screen is shown; "" = the fleet
+  screen::ViewState inner;  // of that screen
+  bool editing = false;
+  bool paused = false;
+  bool help = false;
+  bool quit = false;
+};
+
+// `opened`: the node's view, where one is opened, else nullptr.
+[[nodiscard]] TopState press(TopState state, screen::Key key, const Top& top, const screen::ViewModel* opened);
+
+[[nodiscard]] screen::Table top_table(const Top& top, const TopState& state, render::Charset charset);
+
+// The fleet's screen. `message`: at the right of the first line.
+[[nodiscard]] render::Canvas draw_top(const Top& top, const TopState& state, const std::string& message,
+                                      render::Charset charset, int rows, int columns);
+
+// Sums and the whole table, for --once. `columns` at least 60.
+[[nodiscard]] render::Canvas print_top(const Top& top, const TopState& state, render::Charset charset, int columns);
+
+}  // namespace neuron::fleet
