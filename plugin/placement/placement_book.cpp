@@ -4,7 +4,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <iterator>
 
 namespace neuron::plugin {
 namespace {
@@ -262,15 +261,22 @@ void PlacementBook::when_known(Resource resource, int size, Job then) {
   });
 }
 
+std::vector<PlacementBook::Waiting> PlacementBook::take_waiting(std::optional<Resource> of) {
+  const SteadyTime now = clock_.now();
+  std::vector<Waiting> taken, left;
+  for (Waiting& one : waiting_) {
+    const bool waits = of ? one.call.resource != *of : current_ && now < one.call.at && !is_explained(one.call);
+    (waits ? left : taken).push_back(std::move(one));
+  }
+  waiting_ = std::move(left);
+  return taken;
+}
+
 void PlacementBook::run_ready() {
   std::vector<Waiting> ready;
   {
     const MutexLock lock(mutex_);
-    const SteadyTime now = clock_.now();
-    const auto waits = [&](const Waiting& one) { return current_ && now < one.call.at && !is_explained(one.call); };
-    const auto first_ready = std::stable_partition(waiting_.begin(), waiting_.end(), waits);
-    std::move(first_ready, waiting_.end(), std::back_inserter(ready));
-    waiting_.erase(first_ready, waiting_.end());
+    ready = take_waiting(std::nullopt);
   }
   for (const Waiting& one : ready) one.then();
 }
@@ -279,10 +285,7 @@ void PlacementBook::release(Resource resource) {
   std::vector<Waiting> ready;
   {
     const MutexLock lock(mutex_);
-    const auto waits = [&](const Waiting& one) { return one.call.resource != resource; };
-    const auto first_ready = std::stable_partition(waiting_.begin(), waiting_.end(), waits);
-    std::move(first_ready, waiting_.end(), std::back_inserter(ready));
-    waiting_.erase(first_ready, waiting_.end());
+    ready = take_waiting(resource);
   }
   for (const Waiting& one : ready) one.then();
 }

@@ -118,6 +118,8 @@ class PlacementBook : public std::enable_shared_from_this<PlacementBook> {
   void unexplained(const Call& call) REQUIRES(mutex_);
   [[nodiscard]] std::optional<PodName> note_given(Pod& pod, std::size_t container, model::Resource resource)
       REQUIRES(mutex_);
+  // Those of a resource; without one those that need not wait any more.
+  [[nodiscard]] std::vector<Waiting> take_waiting(std::optional<model::Resource> of) REQUIRES(mutex_);
   void run_ready() EXCLUDES(mutex_);  // the waiting calls that need not wait any more
 
   const Ports ports_;

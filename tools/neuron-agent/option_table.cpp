@@ -214,7 +214,7 @@ const std::vector<Option> kOptions = {
     {kRun, "--node-groups", "FILE", "", "JSON file with --resources and --core-devices\nfor kinds of nodes",
      text(&Options::node_groups)},
     {kRun, "--node-name", "NAME", "",
-     "This node's name, for --node-groups, --node-status,\n--honor-placement and --mode dra",
+     "This node's name, for --node-groups, --mode dra,\n--node-status and --honor-placement",
      text(&Options::node_name)},
     {kWithdraw, "--node-name", "NAME", "", "The node whose labels and conditions are removed",
      text(&Options::node_name)},
