@@ -120,10 +120,10 @@ UnitChooser::Basis Allocations::basis(CheckpointVersion version) const {
   return {*view_.node(), ledger_, offer_, version, clock_.now()};
 }
 
-std::vector<std::string> Allocations::prefer(Resource resource, const std::vector<std::string>& available,
-                                             const std::vector<std::string>& must_include, int size) {
-  const MutexLock lock(mutex_);
-  if (!view_.node()) return {};
+Allocations::Preference Allocations::prefer_among(Resource resource, const std::vector<std::string>& available,
+                                                  const std::vector<std::string>& must_include, int size,
+                                                  const PlacedIds* placement) {
+  if (!view_.node()) return {{}, "not scanned yet"};
   const grant::NodeUnits& node = *view_.node();
   const std::vector<int> offered = known_units(node, resource, available);
   const std::vector<int> wanted = known_units(node, resource, must_include);
@@ -134,12 +134,34 @@ std::vector<std::string> Allocations::prefer(Resource resource, const std::vecto
   const SteadyTime now = clock_.now();
   list_overlap_.called(now);
   ledger_.offered(resource, without(offered, wanted), now - Ledger::kMaxAdmission, now);
-  const allocator::Choice choice = chooser_.choose(basis(version), resource, offered, wanted, size);
-  std::vector<std::string> ids;
-  for (const int unit : choice.ids) ids.push_back(node.id_of(resource, unit));
+  Preference answer;
+  allocator::Choice choice;
+  if (placement != nullptr) {
+    auto placed = chooser_.placed(basis(version), resource, offered, wanted, size, *placement);
+    if (placed) {
+      choice = {*std::move(placed), "placed by others"};
+    } else {
+      answer.obstacle = placed.error().message;
+    }
+  }
+  if (choice.ids.empty()) choice = chooser_.choose(basis(version), resource, offered, wanted, size);
+  for (const int unit : choice.ids) answer.ids.push_back(node.id_of(resource, unit));
   spdlog::debug("prefer resource={} asked={} of={} chosen={} why=\"{}\"", model::resource_name(resource), size,
-                available.size(), fmt::join(ids, ","), choice.why);
-  return ids;
+                available.size(), fmt::join(answer.ids, ","), choice.why);
+  return answer;
+}
+
+std::vector<std::string> Allocations::prefer(Resource resource, const std::vector<std::string>& available,
+                                             const std::vector<std::string>& must_include, int size) {
+  const MutexLock lock(mutex_);
+  return prefer_among(resource, available, must_include, size, nullptr).ids;
+}
+
+Allocations::Preference Allocations::prefer_placed(Resource resource, const std::vector<std::string>& available,
+                                                   const std::vector<std::string>& must_include, int size,
+                                                   const PlacedIds& placement) {
+  const MutexLock lock(mutex_);
+  return prefer_among(resource, available, must_include, size, &placement);
 }
 
 void Allocations::list_asked() {
@@ -154,7 +176,7 @@ void Allocations::list_ended(ListEnd end) {
   list_overlap_.list_ended(clock_.now() + (end == ListEnd::answered ? SteadyTime::duration{0} : Ledger::kMaxAdmission));
 }
 
-void Allocations::allocate_called() {
+void Allocations::call_began() {
   const MutexLock lock(mutex_);
   list_overlap_.called(clock_.now());
 }

@@ -99,13 +99,22 @@ class Allocations {
                                                 const std::vector<std::string>& must_include, int size)
       EXCLUDES(mutex_);
 
+  // The same where others have placed the container: exactly these units, or, with the reason, the agent's own choice.
+  struct Preference {
+    std::vector<std::string> ids;
+    std::string obstacle;  // "" = as placed
+  };
+  [[nodiscard]] Preference prefer_placed(model::Resource resource, const std::vector<std::string>& available,
+                                         const std::vector<std::string>& must_include, int size,
+                                         const PlacedIds& placement) EXCLUDES(mutex_);
+
   // PodResources List is asked now; its answer has come, or its deadline has passed.
   void list_asked() EXCLUDES(mutex_);
   enum class ListEnd { answered, failed };
   void list_ended(ListEnd end) EXCLUDES(mutex_);
 
-  // The kubelet has called Allocate. To be called at once, before any wait.
-  void allocate_called() EXCLUDES(mutex_);
+  // The kubelet has called Allocate, or GetPreferredAllocation. To be called at once, before any wait.
+  void call_began() EXCLUDES(mutex_);
   // Allocate. An error gives nothing, and ends the admission: the container's earlier units count no more. Refusals of
   // plugin/device/refusals.h: invalid_argument (unknown, duplicate or no ids), failed_precondition (unhealthy unit; one
   // not offered under this name; hardware held by another container, which is named; a unit given while List was open
@@ -161,6 +170,9 @@ class Allocations {
     std::optional<Holding> with;  // as far as the kubelet's checkpoint may show its end
   };
 
+  [[nodiscard]] Preference prefer_among(model::Resource resource, const std::vector<std::string>& available,
+                                        const std::vector<std::string>& must_include, int size,
+                                        const PlacedIds* placement) REQUIRES(mutex_);
   void view_changed(const grant::NodeUnitsPtr& before) REQUIRES(mutex_);
   void learn(const ShownAllocations& shown) REQUIRES(mutex_);
   void learn_numbering(const core::NumberingEvidence& evidence) REQUIRES(mutex_);

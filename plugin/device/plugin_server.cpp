@@ -71,6 +71,7 @@ void DevicePluginService::close() {
   }
   parts_.pre_start.cancel(resource_);
   parts_.admissions.release(resource_);
+  if (parts_.placements != nullptr) parts_.placements->release(resource_);
 }
 
 bool DevicePluginService::closing() {
@@ -104,22 +105,46 @@ grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse>* DevicePluginService::Li
   return stream.get();
 }
 
+std::vector<std::string> DevicePluginService::preferred(const v1beta1::ContainerPreferredAllocationRequest& container) {
+  const auto available = strings(container.available_deviceids());
+  const auto must_include = strings(container.must_include_deviceids());
+  const int size = container.allocation_size();
+  if (parts_.placements != nullptr && model::has_cores(resource_)) {
+    if (const auto choice = parts_.placements->choose(resource_, size, parts_.allocations.all_holdings())) {
+      auto answer = parts_.allocations.prefer_placed(resource_, available, must_include, size, choice->ids);
+      parts_.placements->answered(*choice, resource_, answer.obstacle);
+      return std::move(answer.ids);
+    }
+  }
+  return parts_.allocations.prefer(resource_, available, must_include, size);
+}
+
+void DevicePluginService::prefer(const v1beta1::PreferredAllocationRequest& request,
+                                 v1beta1::PreferredAllocationResponse& response) {
+  parts_.admissions.called();
+  for (const auto& container : request.container_requests()) {
+    auto* answer = response.add_container_responses();
+    for (std::string& id : preferred(container)) answer->add_deviceids(std::move(id));
+  }
+}
+
 grpc::ServerUnaryReactor* DevicePluginService::GetPreferredAllocation(
     grpc::CallbackServerContext* context, const v1beta1::PreferredAllocationRequest* request,
     v1beta1::PreferredAllocationResponse* response) {
-  const SteadyTime asked_at = clock_now();
-  parts_.admissions.called();
-  for (const auto& container : request->container_requests()) {
-    auto* answer = response->add_container_responses();
-    for (std::string& id :
-         parts_.allocations.prefer(resource_, strings(container.available_deviceids()),
-                                   strings(container.must_include_deviceids()), container.allocation_size())) {
-      answer->add_deviceids(std::move(id));
-    }
-  }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  count(kPreferred, asked_at, true);
-  reactor->Finish(grpc::Status::OK);
+  const auto answer_now = [this, reactor, request, response, asked_at = clock_now()] {
+    prefer(*request, *response);
+    count(kPreferred, asked_at, true);
+    reactor->Finish(grpc::Status::OK);
+  };
+  if (parts_.placements == nullptr || !model::has_cores(resource_) || request->container_requests_size() != 1) {
+    answer_now();
+    return reactor;
+  }
+  parts_.admissions.called();
+  parts_.allocations.call_began();
+  parts_.placements->when_known(resource_, request->container_requests(0).allocation_size(), answer_now);
+  if (closing()) parts_.placements->release(resource_);
   return reactor;
 }
 
@@ -154,8 +179,10 @@ grpc::Status DevicePluginService::allocate(const v1beta1::AllocateRequest& reque
                                            v1beta1::AllocateResponse& response) {
   for (const auto& container : request.container_requests()) {
     if (container.devices_ids_size() > kMaxIds) return refused(refusals::too_many_ids(kMaxIds));
-    const auto answer = parts_.allocations.allocate(resource_, strings(container.devices_ids()));
+    const auto ids = strings(container.devices_ids());
+    const auto answer = parts_.allocations.allocate(resource_, ids);
     if (!answer) return refused(answer.error());
+    if (parts_.placements != nullptr) parts_.placements->given(resource_, ids, parts_.allocations.all_holdings());
     fill(*response.add_container_responses(), *answer);
     if (parts_.figures != nullptr) parts_.figures->gave(model::resource_name(resource_));
   }
@@ -183,7 +210,7 @@ grpc::ServerUnaryReactor* DevicePluginService::Allocate(grpc::CallbackServerCont
   const auto answer_now = [this, reactor, request, response, asked_at = clock_now()] {
     answer(*request, *response, reactor, asked_at);
   };
-  parts_.allocations.allocate_called();
+  parts_.allocations.call_began();
   parts_.admissions.answer(resource_, [this, request, answer_now] {
     const auto now = needs_checkpoint(*request, Wait::first);
     if (!now) return answer_now();

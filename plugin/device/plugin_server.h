@@ -18,12 +18,13 @@
 #include "plugin/device/kubelet_port.h"
 #include "plugin/device/pre_start_gate.h"
 #include "plugin/kubelet/call_figures.h"
+#include "plugin/placement/placement_book.h"
 
 namespace neuron::plugin {
 
 // The kubelet's DevicePlugin service for one resource: converts, asks the allocations or the hub, converts back. All
-// handlers answer at once on gRPC's threads, except PreStartContainer and what AdmissionGate keeps waiting; these wait
-// without holding a thread.
+// handlers answer at once on gRPC's threads, except PreStartContainer and what AdmissionGate or PlacementBook keeps
+// waiting; these wait without holding a thread.
 class DevicePluginService final : public v1beta1::DevicePlugin::CallbackService {
  public:
   // Shared by all resources of a process. All must outlive the service's server.
@@ -31,8 +32,9 @@ class DevicePluginService final : public v1beta1::DevicePlugin::CallbackService 
     Allocations& allocations;
     AdmissionGate& admissions;
     PreStartGate& pre_start;
-    EventQueue& events;              // StreamEnded
-    CallFigures* figures = nullptr;  // nullptr: not counted
+    EventQueue& events;                   // StreamEnded
+    CallFigures* figures = nullptr;       // nullptr: not counted
+    PlacementBook* placements = nullptr;  // nullptr: placements by others are not honored
   };
 
   DevicePluginService(model::Resource resource, const Parts& parts, WatchHub& hub);
@@ -57,6 +59,8 @@ class DevicePluginService final : public v1beta1::DevicePlugin::CallbackService 
                                               v1beta1::PreStartContainerResponse* response) override;
 
  private:
+  void prefer(const v1beta1::PreferredAllocationRequest& request, v1beta1::PreferredAllocationResponse& response);
+  [[nodiscard]] std::vector<std::string> preferred(const v1beta1::ContainerPreferredAllocationRequest& container);
   enum class Wait { first, second };
   // When the list for it may be sent; nullopt: it needs none.
   [[nodiscard]] std::optional<SteadyTime> needs_checkpoint(const v1beta1::AllocateRequest& request, Wait wait);

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "agent/base/parse.h"
 #include "agent/base/sorted.h"
 #include "agent/core/hardware.h"
 #include "plugin/kubelet/node_view.h"
@@ -43,6 +44,37 @@ std::optional<std::vector<int>> units_on_same_cores(const UnitChooser::Basis& ba
   if (static_cast<int>(units.size()) != size) return std::nullopt;
   if (!std::includes(available.begin(), available.end(), units.begin(), units.end())) return std::nullopt;
   return units;
+}
+
+// Why one unit of a placement cannot be given; "" = it can.
+std::string obstacle_to(const UnitChooser::Basis& basis, model::Resource resource, int unit,
+                        const std::vector<int>& available) {
+  const std::string id = basis.node.id_of(resource, unit);
+  if (basis.is_broken(resource, unit)) return id + " is unhealthy";
+  if (!basis.is_offered(resource, unit)) return id + " is not offered under this name";
+  const auto conflict = basis.ledger.conflict(resource, {unit}, basis.node.cores_of(resource, unit), basis.version);
+  if (conflict) return conflict->describe();
+  if (is_in(unit, basis.ledger.held_units(resource))) return id + " is held";
+  if (!is_in(unit, available)) return id + " is not free at the kubelet";
+  return "";
+}
+
+// Units of `resource` on the hardware of a placement; nullopt: there is no such id, or no such relation.
+std::optional<std::vector<int>> units_of(const grant::NodeUnits& node, model::Resource resource,
+                                         const PlacedIds& placement) {
+  const bool is_alias = placement.of == model::Resource::neuron && resource == model::Resource::neurondevice;
+  const bool is_same = placement.of == resource || is_alias;
+  if (!is_same && (placement.of != model::Resource::neuron || resource != model::Resource::neuroncore)) {
+    return std::nullopt;
+  }
+  std::vector<int> units;
+  for (const int id : placement.ids) {
+    const auto unit = node.unit_of(placement.of, std::to_string(id));
+    if (!unit) return std::nullopt;
+    const std::vector<int> own = is_same ? std::vector<int>{*unit} : node.cores_of(placement.of, *unit);
+    units.insert(units.end(), own.begin(), own.end());
+  }
+  return sorted_unique(std::move(units));
 }
 
 // Leaves only good units in the request, as long as enough remain.
@@ -162,6 +194,27 @@ allocator::Choice UnitChooser::choose(const Basis& basis, model::Resource resour
     return !basis.ledger.conflict(resource, {unit}, basis.node.cores_of(resource, unit), 0);
   });
   return ask_allocator(basis.node.topology(), resource, request);
+}
+
+Result<std::vector<int>> UnitChooser::placed(const Basis& basis, model::Resource resource,
+                                             const std::vector<int>& available, const std::vector<int>& must_include,
+                                             int size, const PlacedIds& placement) const {
+  const auto refused = [](std::string why) { return fail(ErrorCode::failed_precondition, std::move(why)); };
+  auto units = units_of(basis.node, resource, placement);
+  if (!units) return refused("not all of its ids are of this node");
+  if (static_cast<int>(units->size()) != size) return refused("its ids stand for " + counted(units->size(), "unit"));
+  if (!std::includes(units->begin(), units->end(), must_include.begin(), must_include.end())) {
+    return refused("the kubelet reuses other ids, of an init container");
+  }
+  for (const int unit : *units) {
+    if (is_in(unit, must_include)) continue;
+    if (std::string why = obstacle_to(basis, resource, unit, available); !why.empty()) return refused(std::move(why));
+  }
+  const Holding* first = basis.ledger.cores_of_admission(resource, basis.version);
+  if (first != nullptr && (resource == model::Resource::neuroncore ? first->cores : first->devices) != *units) {
+    return refused("the container has other cores already, through another resource");
+  }
+  return *std::move(units);
 }
 
 void UnitChooser::add_hints(const Basis& basis, model::Resource resource, allocator::ChooseRequest& request) const {

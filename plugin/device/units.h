@@ -10,12 +10,14 @@
 #include "agent/allocator/allocator.h"
 #include "agent/base/clock.h"
 #include "agent/base/list_hub.h"
+#include "agent/base/result.h"
 #include "agent/core/offer_policy.h"
 #include "agent/grant/node_units.h"
 #include "agent/holdings/holding.h"
 #include "agent/model/allocation.h"
 #include "agent/model/resource.h"
 #include "plugin/device/ledger.h"
+#include "plugin/placement/placed_ids.h"
 
 // The units of a resource between the kubelet and the node: what containers hold, the list that the kubelet is shown,
 // and the choice among units it offers.
@@ -105,6 +107,12 @@ class UnitChooser {
   [[nodiscard]] allocator::Choice choose(const Basis& basis, model::Resource resource,
                                          const std::vector<int>& available, const std::vector<int>& must_include,
                                          int size) const;
+
+  // The units of a placement by others, where exactly these can be given: ascending. Errors: failed_precondition, with
+  // the reason, which names one id. The rest as for choose().
+  [[nodiscard]] Result<std::vector<int>> placed(const Basis& basis, model::Resource resource,
+                                                const std::vector<int>& available, const std::vector<int>& must_include,
+                                                int size, const PlacedIds& placement) const;
 
   // `list` was sent to the kubelet, which gives no container the units that it shows Unhealthy.
   void note_published(const grant::NodeUnits& node, model::Resource resource, const UnitList& list);

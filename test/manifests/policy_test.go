@@ -77,6 +77,8 @@ func denials(t *testing.T, policy *admissionv1.ValidatingAdmissionPolicy, accoun
 		resource = resourcev1.SchemeGroupVersion.WithResource("resourceclaimtemplates")
 	case *resourcev1.DeviceClass:
 		kind, resource = resourcev1.SchemeGroupVersion.WithKind("DeviceClass"), resourcev1.SchemeGroupVersion.WithResource("deviceclasses")
+	case *corev1.Pod:
+		kind, resource = corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithResource("pods")
 	case *corev1.Event:
 		kind, resource = corev1.SchemeGroupVersion.WithKind("Event"), corev1.SchemeGroupVersion.WithResource("events")
 	default:

@@ -65,7 +65,7 @@ class ModelAgent::Socket final : public plugin::ResourceServer, public PluginSoc
     const auto agent = agent_.shared_from_this();
     const std::weak_ptr<bool> alive = alive_;
     const model::Resource resource = resource_;
-    agent->allocations_.allocate_called();
+    agent->allocations_.call_began();
     agent->wait_for(
         [&](plugin::AdmissionGate::Continuation then) { agent->admissions_.answer(resource, std::move(then)); });
     const auto wait_for_checkpoint = [&](SteadyTime earliest) {

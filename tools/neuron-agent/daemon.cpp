@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "plugin/device/kubelet_port.h"
@@ -13,6 +14,7 @@
 #include "plugin/device/supervisor.h"
 #include "plugin/kubelet/cdi_files.h"
 #include "plugin/kubelet/checkpoint.h"
+#include "plugin/placement/placement_watch.h"
 
 namespace neuron::agent {
 namespace {
@@ -21,14 +23,31 @@ grant::GrantOptions response_options(const Options& options) {
   return {options.effective_host_path_prefix(), options.core_numbering, options.cdi};
 }
 
-// Of --node-status; nullopt: off, or not possible, which is logged.
-std::optional<kube::ApiPlaces> places_for_status(const Options& options) {
-  if (!options.node_status.enabled) return std::nullopt;
+// Of --node-status and --honor-placement; nullopt: both are off, or not possible, which is logged.
+std::optional<kube::ApiPlaces> api_places(const Options& options) {
+  if (!options.node_status.enabled && !options.honor_placement) return std::nullopt;
   auto places = kube::api_places(options.api, kube::in_cluster_places());
   if (places) return *std::move(places);
-  spdlog::error("node status not updated: {}", places.error().message);
+  if (options.node_status.enabled) spdlog::error("node status not updated: {}", places.error().message);
+  if (options.honor_placement) spdlog::error("placements not honored: {}", places.error().message);
   return std::nullopt;
 }
+
+// Of --honor-placement, with a thread of its own. Without an API server it does nothing.
+class Placements {
+ public:
+  Placements(const Options& options, bool has_api, plugin::NodeDaemon& daemon) {
+    if (!options.honor_placement || !has_api) return;
+    watch_.emplace(daemon.api(), options.node_name, daemon.scheduler(), daemon.clock());
+    thread_ = std::jthread([this](const std::stop_token& stop) { watch_->run(stop); });
+  }
+  [[nodiscard]] plugin::PlacementBook* book() { return watch_ ? &watch_->book() : nullptr; }
+  void request_stop() { thread_.request_stop(); }
+
+ private:
+  std::optional<plugin::PlacementWatch> watch_;
+  std::jthread thread_;
+};
 
 }  // namespace
 
@@ -53,8 +72,10 @@ ExitCode run_device_plugin(const Options& options, const Fd& signals) {
   }
   plugin::EventQueue& queue = **events;
   const core::OfferPolicy offer = options.offer_policy();
+  std::optional<kube::ApiPlaces> api = api_places(options);
+  const bool has_api = api.has_value();
   plugin::NodeDaemon daemon(options, std::make_shared<const host::FsRoot>(*std::move(root)),
-                            {plugin::DevicePluginService::counted_names(offer), offer, places_for_status(options)});
+                            {plugin::DevicePluginService::counted_names(offer), offer, std::move(api)});
   const Clock& clock = daemon.clock();
   Workers cdi_workers;      // apart from the daemon's, so that the log at the end names those that hang
   Workers kubelet_workers;  // likewise
@@ -87,6 +108,7 @@ ExitCode run_device_plugin(const Options& options, const Fd& signals) {
        .numbered = [&allocations](model::SnapshotPtr scanned) { return allocations.numbered(std::move(scanned)); },
        .offered = [&offered](const std::vector<holdings::Holding>& held) { return offered.all(held); }});
 
+  Placements placements(options, has_api, daemon);
   ExitCode code = ExitCode::failed;
   {
     using WhenServed = plugin::KubeletDirectory::WhenServed;
@@ -96,7 +118,7 @@ ExitCode run_device_plugin(const Options& options, const Fd& signals) {
          clock,
          kubelet_workers,
          checkpoint,
-         {allocations, admissions, pre_start, queue, &daemon.figures()},
+         {allocations, admissions, pre_start, queue, &daemon.figures(), placements.book()},
          [&daemon] { daemon.rescan(); },
          [&daemon](const plugin::ServingState& state) {
            daemon.turn(assess_readiness(state), registered_resources(state));
@@ -105,6 +127,7 @@ ExitCode run_device_plugin(const Options& options, const Fd& signals) {
     code = exit_code_of(supervisor.run());
     daemon.begin_end(code);
   }
+  placements.request_stop();
   return daemon.end(code, {{daemon.workers(), plugin::kDriverRead},
                            {cdi_workers, "a file in " + options.cdi_dir},
                            {kubelet_workers, "a call on " + options.device_plugins_dir()}});

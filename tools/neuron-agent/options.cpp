@@ -101,8 +101,8 @@ Result<void> check_metrics_options(const Options& options) {
 }
 
 Result<void> settle_offer(Options& options, const std::string& instance_type) {
-  if (options.node_status.enabled) {
-    TRY(check_node_name(options, "--node-status on"));
+  if (options.node_status.enabled || options.honor_placement) {
+    TRY(check_node_name(options, options.node_status.enabled ? "--node-status on" : "--honor-placement on"));
     TRY(check_api_server(options.api));
   }
   TRY(apply_node_groups(options, instance_type));
@@ -124,6 +124,9 @@ Result<void> settle_dra(Options& options) {
   }
   if (options.take_over) {
     options.doubts.emplace_back("--take-over has no effect in DRA mode, where instances overlap without it");
+  }
+  if (options.honor_placement) {
+    options.doubts.emplace_back("--honor-placement has no effect in DRA mode, where the scheduler chooses devices");
   }
   if (!options.dra.server.empty() && !options.once) {
     options.doubts.emplace_back(
@@ -149,6 +152,7 @@ std::vector<std::string> describe(const Options& options) {
       "node-group=" + or_words(options.node_group, "none"),
       "node-name=" + or_words(options.node_name, "unknown"),
       "cdi=" + (options.cdi ? options.cdi_dir : "off"),
+      std::string("honor-placement=") + (options.honor_placement ? "on" : "off"),
       "take-over=" + true_or_false(options.take_over),
       "scan-interval=" + std::to_string(options.scan_interval.count()) + "ms",
       "pod-resources-interval=" + std::to_string(options.pod_resources_interval.count()) + "ms",
@@ -172,7 +176,7 @@ std::vector<std::string> describe(const Options& options) {
          "dra-server=" + or_words(options.dra.server, "unsaid"),
          "pod-uid=" + or_words(options.dra.pod_uid, "unknown")});
   }
-  if (is_dra || options.node_status.enabled) {
+  if (is_dra || options.node_status.enabled || options.honor_placement) {
     add({"api-server=" + or_words(options.api.server, "in-cluster"),
          "api-token-file=" + or_words(options.api.token_file, "in-cluster"),
          "api-ca-file=" + or_words(options.api.ca_file, "in-cluster")});

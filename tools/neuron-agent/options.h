@@ -52,6 +52,7 @@ struct Options : plugin::DaemonSettings {
   std::string node_groups;          // --node-groups; "": none
   std::string node_group;           // name of the group that completed `offer`; "": none. Set by settle_offer
   std::vector<std::string> doubts;  // warnings for the log, a sentence each. Set by settle_offer and settle_dra
+  bool honor_placement = false;     // --honor-placement: ids that a scheduler extender wrote on pods
   bool take_over = false;           // --take-over: wait for the device plugin that serves, then serve
   std::chrono::milliseconds pod_resources_interval{10000};  // --pod-resources-interval
   bool cdi = false;                                         // --cdi: CDI names too, specs in cdi_dir
@@ -91,7 +92,8 @@ void add_options(CLI::App& app, Command command, Options& options);
 
 // Reads the file of --node-groups, if one is given, and completes `offer` from the group that this node is in.
 // `instance_type` is used only with that file. Errors: as of read_node_groups and find_group, naming the file;
-// invalid_argument for choices that offer nothing on any node, and for --node-status without a valid node name.
+// invalid_argument for choices that offer nothing on any node, and for --node-status or --honor-placement
+// without a valid node name.
 [[nodiscard]] Result<void> settle_offer(Options& options, const std::string& instance_type);
 
 // The same in DRA mode, where of the offer only --core-devices can be chosen. Errors: invalid_argument for a node name

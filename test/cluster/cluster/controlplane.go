@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -210,6 +211,23 @@ func (c *Cluster) StartScheduler() error {
 		"--kubeconfig="+c.file("kube-scheduler.kubeconfig"), "--leader-elect=false", "--bind-address=127.0.0.1",
 		"--cert-dir="+c.pki, "-v=2")...)
 	return err
+}
+
+// StartSchedulerOf starts a second scheduler, for pods that name it, and ends it after the test. `more`: of its configuration.
+func (c *Cluster) StartSchedulerOf(t testing.TB, name, more string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name+".yaml")
+	text := fmt.Sprintf("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nleaderElection: {leaderElect: false}\n"+
+		"clientConnection: {kubeconfig: %s}\nprofiles: [{schedulerName: %s}]\n%s", c.file("kube-scheduler.kubeconfig"), name, more)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	scheduler, err := suite.Start(env.log(name), nil, append(c.gated("kube-scheduler"),
+		"--config="+file, "--bind-address=127.0.0.1", "--secure-port=0", "--cert-dir="+c.pki, "-v=2")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = scheduler.End(syscall.SIGKILL) })
 }
 
 // RestartClients starts scheduler and controller manager anew after the API server was away. They would try again after up to half a

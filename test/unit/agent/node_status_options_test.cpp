@@ -43,6 +43,16 @@ TEST(NodeStatusOptions, EachHasAFlagInBothModes) {
   }
 }
 
+TEST(PlacementOptions, NeedTheNodesNameAndSayWhichServer) {
+  EXPECT_THAT(describe(parse({}).options), Contains("honor-placement=off"));
+  EXPECT_THAT(parse({"--honor-placement", "on"}).error, HasSubstr("--honor-placement on needs --node-name"));
+  const Parsed parsed = parse({"--honor-placement", "on", "--node-name", "n1", "--api-server", "https://a"});
+  EXPECT_EQ(parsed.error, "");
+  EXPECT_THAT(describe(parsed.options), IsSupersetOf({"honor-placement=on", "api-server=https://a"}));
+  EXPECT_THAT(parse({"--mode", "dra", "--honor-placement", "on", "--node-name", "n1"}).options.doubts,
+              Contains(HasSubstr("--honor-placement has no effect")));
+}
+
 TEST(NodeStatusOptions, EachHasAVariable) {
   const std::vector<std::pair<const char*, const char*>> variables = {
       {"NODE_NAME", "n1"},

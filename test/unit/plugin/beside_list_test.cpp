@@ -37,12 +37,12 @@ struct BesideList : DeviceManagerTest {
     }
   }
   bool call(Resource resource, const std::vector<std::string>& units) {
-    allocations.allocate_called();
+    allocations.call_began();
     return allocate(resource, units);
   }
   // As DevicePluginService::Allocate, with the kubelet's checkpoint for the list that is sent.
   refusals::Granted<grant::Grant> answer(Resource resource, const std::vector<std::string>& units) {
-    allocations.allocate_called();
+    allocations.call_began();
     if (allocations.needs_fresh_checkpoint(resource, units)) write_checkpoint();
     EXPECT_FALSE(allocations.needs_second_checkpoint(resource, units)) << "it is long since it was given";
     return allocations.allocate(resource, units);

@@ -50,7 +50,7 @@ spec:
 {{- with $values.priorityClassName }}
 priorityClassName: {{ . | quote }}
 {{- end }}
-automountServiceAccountToken: {{ or (eq .mode "dra") $values.nodeStatus.enabled }}
+automountServiceAccountToken: {{ or (eq .mode "dra") $values.nodeStatus.enabled $values.honorPlacement }}
 enableServiceLinks: false
 terminationGracePeriodSeconds: {{ $values.terminationGracePeriodSeconds }}
 {{- if eq .mode "dra" }}
@@ -59,6 +59,8 @@ serviceAccountName: {{ include "neuron-agent.draName" .root | quote }}
 serviceAccountName: {{ include "neuron-agent.nodeStatusName" .root | quote }}
 {{- else if $values.dev.enabled }}
 serviceAccountName: {{ printf "%s-dev" (include "neuron-agent.fullname" .root) | quote }}
+{{- else if $values.honorPlacement }}
+serviceAccountName: {{ include "neuron-agent.placementName" .root | quote }}
 {{- end }}
 {{- with $values.imagePullSecrets }}
 imagePullSecrets:
@@ -149,6 +151,9 @@ capabilities:
 {{- if .Values.nodeGroups }}
 - --node-groups=/etc/neuron-agent/node-groups.json
 {{- end }}
+{{- if .Values.honorPlacement }}
+- --honor-placement=on
+{{- end }}
 {{- include "neuron-agent.commonArgs" . }}
 {{- end -}}
 
@@ -177,7 +182,7 @@ capabilities:
 - name: NEURON_GATHER_ROOT
   value: /var/lib/neuron-sim
 {{- end }}
-{{- if or $values.nodeGroups $values.nodeStatus.enabled (eq .mode "dra") }}
+{{- if or $values.nodeGroups $values.nodeStatus.enabled $values.honorPlacement (eq .mode "dra") }}
 - name: NODE_NAME
   valueFrom:
     fieldRef:

@@ -50,6 +50,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- define "neuron-agent.validate" -}}
 {{- include "neuron-agent.validateDra" . -}}
 {{- include "neuron-agent.validateNodeStatus" . -}}
+{{- include "neuron-agent.validatePlacement" . -}}
 {{- if not (or .Values.neuron.enabled .Values.efaOnly.enabled) -}}
 {{- fail "neuron.enabled and efaOnly.enabled are both false: nothing would run" -}}
 {{- end -}}
