@@ -31,7 +31,7 @@ struct PodName {
 // The kubelet admits pods in the order in which they were bound, one at a time, and its calls follow the order of a
 // pod's containers. So a call is for the first waiting pod whose next container asks for as many units. Which one that
 // is must be certain: of two, one is first when none of NEURON_ALLOC_TIME, creation and arrival in the watch
-// contradicts it. Otherwise, and while the watch fails, the call is for nobody: the agent chooses by itself.
+// contradicts it. Otherwise, and while the watch fails, no pod is meant: the agent chooses by itself.
 //
 // Thread-safe; no call blocks.
 class PlacementBook : public std::enable_shared_from_this<PlacementBook> {
@@ -62,7 +62,7 @@ class PlacementBook : public std::enable_shared_from_this<PlacementBook> {
   void trouble() EXCLUDES(mutex_);  // the pods may be out of date until the next of the calls above
 
   // --- from the kubelet's calls ---
-  // Runs `then` once: now, where a waiting pod fits or the watch fails; else when one comes or kMostWait is over, on
+  // Runs `then` once: now, where a waiting pod fits or the watch fails; else when one comes or kMostWait has passed, on
   // another thread.
   void when_known(model::Resource resource, int size, Job then) EXCLUDES(mutex_);
   void release(model::Resource resource) EXCLUDES(mutex_);  // those that wait run now

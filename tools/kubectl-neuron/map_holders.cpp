@@ -49,7 +49,7 @@ void count_health(Sums& sums, const model::Health& health) {
   ++(health.state == model::HealthState::unhealthy ? sums.unhealthy : sums.degraded);
 }
 
-// Logical cores that somebody holds, and devices and interfaces.
+// Logical cores that a container holds, and devices and interfaces.
 struct Taken {
   std::set<int> cores;
   std::set<int> devices;

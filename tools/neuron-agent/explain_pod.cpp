@@ -8,8 +8,8 @@
 #include "agent/base/parse.h"
 #include "agent/core/hardware.h"
 #include "agent/core/logical_cores.h"
-#include "agent/health/efa.h"
 #include "agent/health/assess.h"
+#include "agent/health/efa.h"
 #include "agent/model/health.h"
 #include "agent/model/resource.h"
 

@@ -187,9 +187,7 @@ TEST_F(AllocationsTest, OfAYoungContainerACheckpointProvesNothing) {
     allocations.confirm({}, version, clock.now());
     const auto decided_at = allocations.needs_second_checkpoint(model::Resource::neuron, {"9"});
     EXPECT_EQ(decided_at.has_value(), age <= Ledger::kMaxWriteDelay);
-    if (decided_at) {
-      EXPECT_GT(*decided_at - clock.now(), Ledger::kMaxWriteDelay - age);
-    }
+    EXPECT_GT(decided_at.value_or(SteadyTime::max()) - clock.now(), Ledger::kMaxWriteDelay - age);
     return cores_env(allocations.allocate(model::Resource::neuron, {"9"}));
   };
   EXPECT_THAT(answer_after(Ledger::kMaxWriteDelay), HasSubstr("core 18 is held by"));
