@@ -60,6 +60,13 @@ Result<void> check_api_server(const kube::ApiFlags& api) {
   return {};
 }
 
+void settle_core_devices(Options& options) {
+  options.dra.pool.core_devices = options.offer.core_devices;
+  if (options.offer.core_devices && options.dra.pool.partitions != plugin::dra::Partitions::none) {
+    options.doubts.emplace_back("--core-devices has no effect beside --dra-partitions, which offers every device");
+  }
+}
+
 std::string or_words(const std::string& text, const char* words) {
   return text.empty() ? words : text;
 }
@@ -109,6 +116,12 @@ Result<void> settle_offer(Options& options, const std::string& instance_type) {
   return check_offer(options);
 }
 
+Result<void> settle_catalogue(Options& options) {
+  if (!options.node_name.empty()) TRY(check_node_name(options, ""));
+  settle_core_devices(options);
+  return check_offer(options);
+}
+
 Result<void> settle_dra(Options& options) {
   TRY(check_node_name(options, "--mode dra"));
   TRY(check_api_server(options.api));
@@ -118,10 +131,7 @@ Result<void> settle_dra(Options& options) {
         "--resources, --node-groups, --neurondevice and --cdi have no effect in DRA mode: everything is offered, and "
         "claims use CDI");
   }
-  options.dra.pool.core_devices = options.offer.core_devices;
-  if (options.offer.core_devices && options.dra.pool.partitions != plugin::dra::Partitions::none) {
-    options.doubts.emplace_back("--core-devices has no effect beside --dra-partitions, which offers every device");
-  }
+  settle_core_devices(options);
   if (options.take_over) {
     options.doubts.emplace_back("--take-over has no effect in DRA mode, where instances overlap without it");
   }
