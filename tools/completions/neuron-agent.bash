@@ -88,7 +88,7 @@ _neuron_agent() {
         --cdi --cdi-dir --neurondevice --take-over --resources --core-devices --node-groups --node-name --pod-resources-interval --kernel-log --metrics-address \
         --metrics-tls-cert --metrics-tls-key \
         --dra-driver-name --dra-partitions --dra-pool --dra-shares --dra-taint-effect --dra-ultraserver --dra-server --pod-uid --api-server --api-token-file --api-ca-file \
-        --node-status --accelerated-hardware-ready --unhealthy-devices-for-node --log-level --once --check-config --help" -- "$current")
+        --node-status --accelerated-hardware-ready --unhealthy-devices-for-node --startup-taint --log-level --once --check-config --help" -- "$current")
       ;;
     check)
       mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --cdi-dir --mode --dra-driver-name --claim --output --timeout --no-fabric --help" -- "$current")
