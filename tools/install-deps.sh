@@ -14,7 +14,7 @@ header_packages="libexpected-dev libcli11-dev nlohmann-json3-dev prometheus-cpp-
 library_packages="libfmt-dev libspdlog-dev libhwloc-dev libarchive-dev zlib1g-dev libncurses-dev libfabric-dev
   libprotobuf-dev libgrpc++-dev libcurl4-openssl-dev libevent-dev"
 unit_packages="scdoc libgtest-dev libgmock-dev libbenchmark-dev"
-test_packages="python3-venv ca-certificates openssl hwloc-nox clang-format-14 mmdebstrap buildah dpkg-dev prometheus"
+test_packages="python3-venv python3-yaml ca-certificates openssl hwloc-nox clang-format-14 mmdebstrap buildah dpkg-dev prometheus"
 
 # For the real kubelet. Where Docker or another packager has brought them, Debian's packages would remove theirs.
 PATH=$PATH:/usr/sbin:/sbin

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <numeric>
 #include <set>
 
+#include "agent/base/near_match.h"
 #include "agent/base/parse.h"
 
 namespace neuron::core {
@@ -68,6 +70,14 @@ const InstanceType* find_instance_type(std::string_view name) {
   const auto types = all_instance_types();
   const auto found = std::find_if(types.begin(), types.end(), [&](const auto& type) { return type.name == name; });
   return found == types.end() ? nullptr : &*found;
+}
+
+Result<const InstanceType*> instance_type_called(std::string_view name) {
+  if (const InstanceType* type = find_instance_type(name)) return type;
+  std::vector<std::string> names;
+  std::ranges::transform(all_instance_types(), std::back_inserter(names), &InstanceType::name);
+  return fail(ErrorCode::invalid_argument,
+              "unknown instance type \"" + printable(name) + "\"" + did_you_mean(name, names));
 }
 
 std::vector<int> assumed_logical_to_physical(model::Family family, int device_index, int physical_cores) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/base/result.h"
 #include "agent/model/device.h"
 
 // The official tables of instance types (docs/reference/topology.md). Used for expectations ("16 devices, 15 seen"), by
@@ -49,6 +50,7 @@ struct InstanceType {
   int host_memory_gib = 0;           // 0 unknown
   bool bdf_is_stable = false;        // devices[i].bdf holds on every machine of the type
   bool numa_is_known = false;        // devices[i].numa_node and numa[] are official, may be assumed
+  bool in_ultraserver = false;       // its servers are linked with others, of whom the driver knows
   std::vector<DeviceFacts> devices;  // by index, device_count entries
   std::vector<EfaFacts> efas;        // ascending BDF; efa_count entries, or none where no address is public
   std::vector<NumaFacts> numa;       // ascending; at least one entry
@@ -65,6 +67,9 @@ struct FamilyFacts {
 
 // The type of that exact name ("ml." prefix of SageMaker is ignored), or nullptr. Static lifetime, any thread.
 [[nodiscard]] const InstanceType* find_instance_type(std::string_view name);
+
+// The same. Errors: invalid_argument, with the name and similar ones.
+[[nodiscard]] Result<const InstanceType*> instance_type_called(std::string_view name);
 
 // All types, in the order of the reference tables. Static lifetime.
 [[nodiscard]] std::span<const InstanceType> all_instance_types();

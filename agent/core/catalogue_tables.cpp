@@ -2,7 +2,7 @@
 #include <array>
 #include <utility>
 
-#include "agent/core/catalogue.h"
+#include "agent/core/instance_places.h"
 
 // The values of docs/reference/topology.md.
 namespace neuron::core {
@@ -35,10 +35,6 @@ InstanceType neuron_type(std::string name, model::Family family, int count, int 
 void add_efa(InstanceType& type, model::Bdf bdf, int device_id, int numa_node, std::string pci_parent) {
   type.efas.push_back({bdf, static_cast<std::uint16_t>(device_id), numa_node, std::move(pci_parent)});
   type.efa_count = static_cast<int>(type.efas.size());
-}
-
-std::string host_bridge(int bus) {
-  return "pci" + model::to_string(at(bus)).substr(0, 7);  // "pci0000:10"
 }
 
 // Downstream port of a switch by the bus of the device behind it: port i sits at slot i / 8, function i % 8 of the port
@@ -202,7 +198,7 @@ InstanceType trn1_base(std::string name, const Buses& efa_slots) {
   const auto [first, last] = std::minmax_element(efa_slots.begin(), efa_slots.end());
   for (const int bus : kTrn1Roots) {
     for (int slot = *first; slot <= *last; ++slot) {
-      add_efa(type, at(bus, slot), 0xefa1, trn1_numa_node(bus), host_bridge(bus));
+      add_efa(type, at(bus, slot), 0xefa1, trn1_numa_node(bus), host_bridge_of(at(bus)));
     }
   }
   return type;
@@ -276,11 +272,13 @@ void add_trn3(std::vector<InstanceType>& types) {
   types.push_back(trn3_48xlarge("trn3s.48xlarge", kSwitched, kTrn3EfaBus));
   types.push_back(trn3_48xlarge("trn3-dev0.48xlarge", kSwitched, kTrn3PdsEfaBus));
   types.push_back(trn3_48xlarge("trn3-dev1.48xlarge", kSwitched, kTrn3PdsEfaBus));
-  for (const char* name : {"trn3s-es.48xlarge", "trn3sn.48xlarge", "trn3sn-es.48xlarge"}) {
+  // trn3n and trn3en are known from the list in AWS's chart alone; the rest is that of their sizes (inferred).
+  for (const char* name : {"trn3n.48xlarge", "trn3s-es.48xlarge", "trn3sn.48xlarge", "trn3sn-es.48xlarge"}) {
     types.push_back(large(name, Family::trainium3, kSwitched));
   }
-  types.push_back(max_24xlarge("trn3e.24xlarge", Family::trainium3));
-  types.push_back(max_24xlarge("trn3e-dev0.24xlarge", Family::trainium3));
+  for (const char* name : {"trn3e.24xlarge", "trn3e-dev0.24xlarge", "trn3en.24xlarge"}) {
+    types.push_back(max_24xlarge(name, Family::trainium3));
+  }
   for (const char* name :
        {"trn3.3xlarge", "trn3pd98.3xlarge", "trn3s-es.3xlarge", "trn3sn.3xlarge", "trn3sn-es.3xlarge"}) {
     types.push_back(neuron_type(name, Family::trainium3, 1, 12, 0));
@@ -303,9 +301,8 @@ void add_trainium(std::vector<InstanceType>& types) {
   add_trn3(types);
 }
 
-// EFA without Neuron (docs/reference/topology.md#gpu-instances).
-
-// Types without Neuron have addresses only where a machine was published; p4de and p5e are the boards of p4d and p5.
+// Types without Neuron (docs/reference/topology.md#gpu-instances) have addresses only where a machine was published;
+// p4de and p5e are the boards of p4d and p5.
 // Switch ports are inferred: the page lists the interfaces of a switch, not the names of its ports.
 InstanceType efa_type(std::string name, int efa_count, int vcpus, int host_memory_gib) {
   InstanceType type;
@@ -320,7 +317,7 @@ InstanceType efa_type(std::string name, int efa_count, int vcpus, int host_memor
 // One interface on bus 00, below the only host bridge.
 InstanceType one_nic(std::string name, int slot, int vcpus, int host_memory_gib) {
   InstanceType type = efa_type(std::move(name), 1, vcpus, host_memory_gib);
-  add_efa(type, at(0, slot), 0xefa0, -1, host_bridge(0));
+  add_efa(type, at(0, slot), 0xefa0, -1, host_bridge_of(at(0)));
   return type;
 }
 
@@ -328,7 +325,7 @@ InstanceType p4d(std::string name) {
   InstanceType type = efa_type(std::move(name), 4, 96, 1152);
   type.numa = {{0, "0-23,48-71"}, {1, "24-47,72-95"}};
   for (const int bus : {0x10, 0x20, 0x90, 0xa0}) {
-    add_efa(type, at(bus, 0x1b), 0xefa0, bus < 0x80 ? 0 : 1, host_bridge(bus));
+    add_efa(type, at(bus, 0x1b), 0xefa0, bus < 0x80 ? 0 : 1, host_bridge_of(at(bus)));
   }
   return type;
 }
@@ -378,6 +375,7 @@ void add_efa_only(std::vector<InstanceType>& types) {
   types.push_back(efa_type("dl1.24xlarge", 4, 96, 768));
   types.push_back(one_nic("g5.48xlarge", 0x15, 192, 768));
   types.push_back(g6_48xlarge());
+  types.push_back(efa_type("g4dn.8xlarge", 1, 32, 128));
   types.push_back(efa_type("g6e.48xlarge", 4, 192, 1536));
   types.push_back(one_nic("c5n.18xlarge", 0x1f, 72, 192));
 }
@@ -390,6 +388,10 @@ std::span<const InstanceType> all_instance_types() {
     add_inferentia(types);
     add_trainium(types);
     add_efa_only(types);
+    // docs/reference/driver.md#platform-classes
+    constexpr std::array<std::string_view, 4> kInUltraServer = {"trn2p.48xlarge", "trn2eu.48xlarge", "trn2u.48xlarge",
+                                                                "trn3p.48xlarge"};
+    for (InstanceType& type : types) type.in_ultraserver = std::ranges::count(kInUltraServer, type.name) > 0;
     return types;
   }();
   return kAll;

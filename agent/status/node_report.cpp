@@ -1,8 +1,10 @@
 #include "agent/status/node_report.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <optional>
+#include <utility>
 
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
@@ -90,6 +92,7 @@ Labels labels_of(const model::HostScan& host) {
   const std::size_t dot = host.instance_type.find('.');
   if (dot != std::string::npos) put_own(labels, "family", host.instance_type.substr(0, dot));
   if (devices > 0) {
+    labels.emplace(kPresentLabel, "true");
     put_own(labels, "devices", std::to_string(devices));
     if (const auto cores = logical_cores(host)) put_own(labels, "cores", std::to_string(*cores));
     if (host.lnc) put_own(labels, "lnc", std::to_string(host.lnc->value));
@@ -197,7 +200,10 @@ Condition hardware_ready(const Condition& health) {
   ready.type = kHardwareReady;
   if (health.status == "Unknown") return ready;
   ready.status = health.status == "True" ? "False" : "True";
-  if (ready.status == "False") return ready;
+  if (ready.status == "False") {
+    ready.reason = hardware_reason(health.reason);
+    return ready;
+  }
   ready.reason = "NeuronAcceleratedHardwareIsReady";
   ready.message = "Monitoring for the Neuron AcceleratedHardware system is active";
   return ready;
@@ -234,6 +240,21 @@ std::string label_value(std::string_view text) {
   const auto begin = std::ranges::find_if(value, is_end);
   value.erase(value.begin(), begin);
   return value;
+}
+
+std::string hardware_reason(const std::string& reason) {
+  namespace code = model::reason;
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kAws = {{
+      {code::kSramEccUncorrected, "NeuronSRAMUncorrectableError"},
+      {code::kMemEccUncorrected, "NeuronHBMUncorrectableError"},
+      {code::kHwHbmUeError, "NeuronHBMUncorrectableError"},
+      {code::kHwNcUeError, "NeuronNCUncorrectableError"},
+      {code::kHwDmaAbortError, "NeuronDMAError"},
+  }};
+  for (const auto& [ours, theirs] : kAws) {
+    if (camel_case(ours) == reason) return std::string(theirs);
+  }
+  return reason;
 }
 
 NodeReport report(const model::HostScan& host, const ReportSettings& settings) {

@@ -30,6 +30,12 @@ struct Condition {
 
 inline constexpr std::string_view kUltraServerPrefix = "neuron.amazonaws.com/ultraserver-";  // of AWS's labels
 
+inline constexpr const char* kPresentLabel = "neuron.amazonaws.com/present";  // "true"; selected by AWS's Observer
+
+// The reason in AcceleratedHardwareReady for a reason in NeuronHealth ("SramEccUncorrected"): that of AWS's node
+// monitoring agent, by which EKS's repair is configured, where it has one; else the same.
+[[nodiscard]] std::string hardware_reason(const std::string& reason);
+
 // All labels and conditions that the agent should own. Passive data.
 struct NodeReport {
   std::map<std::string, std::string> labels;  // key to value, each valid at the API server; an unknown value is absent

@@ -27,6 +27,7 @@ StatusWriter::StatusWriter(kube::Api& api, Settings settings, const Clock& clock
       backoff_(kFirstRetry, kLongestRetry, settings_.seed),
       events_backoff_(kFirstRetry, kLongestRetry, settings_.seed + 1),
       event_writer_(api, settings_.node),
+      gate_(api, settings_.node, settings_.startup_taint, settings_.seed + 2),
       chance_(settings_.seed) {}
 
 // ---- From other threads
@@ -44,6 +45,13 @@ void StatusWriter::set(const model::SnapshotPtr& snapshot) {
   newest_ = snapshot;
   report_ = std::move(made);
   for (NodeEvent& event : events) events_.add(std::move(event), settings_.wall(), since);
+  ++wakes_;
+  woken_.notify_all();
+}
+
+void StatusWriter::set_registered(std::vector<std::string> names) {
+  const MutexLock lock(mutex_);
+  registered_ = std::move(names);
   ++wakes_;
   woken_.notify_all();
 }
@@ -75,6 +83,16 @@ void StatusWriter::run(const std::stop_token& stop) {
 }
 
 milliseconds StatusWriter::turn() {
+  std::vector<std::string> registered;
+  {
+    const MutexLock lock(mutex_);
+    registered = registered_;
+  }
+  const milliseconds gate = gate_.turn(registered, clock_.now());
+  return std::min(gate, turn_report());
+}
+
+milliseconds StatusWriter::turn_report() {
   constexpr milliseconds kLongest = std::chrono::minutes(1);
   ReportPtr report;
   {

@@ -19,6 +19,7 @@
 #include "agent/status/event_writer.h"
 #include "agent/status/node_object.h"
 #include "agent/status/node_report.h"
+#include "agent/status/startup_taint.h"
 
 namespace neuron::status {
 
@@ -45,6 +46,7 @@ class StatusWriter {
   struct Settings {
     std::string node;
     ReportSettings report{};
+    std::optional<StartupTaint> startup_taint{};
     std::function<WallTime()> wall = [] { return std::chrono::system_clock::now(); };
     unsigned seed = std::random_device{}();
   };
@@ -60,6 +62,8 @@ class StatusWriter {
 
   // The newest state; replaces one that is not written yet, but none of its events.
   void set(const model::SnapshotPtr& snapshot) EXCLUDES(mutex_);
+  // All resources of the node, or its driver, are registered under these names: the startup taint may go.
+  void set_registered(std::vector<std::string> names) EXCLUDES(mutex_);
   [[nodiscard]] WriterState state() const EXCLUDES(mutex_);
 
   // Until `stop` is requested and a call in flight has ended (ApiClient::close() ends it).
@@ -79,6 +83,7 @@ class StatusWriter {
   };
   enum class Change { none, words, state };  // words: a message alone
 
+  [[nodiscard]] std::chrono::milliseconds turn_report() EXCLUDES(mutex_);
   [[nodiscard]] Wanted wanted_of(const NodeReport& report) const;
   [[nodiscard]] Change change_of(const Wanted& wanted) const;
   [[nodiscard]] SteadyTime due(const NodeReport& report, SteadyTime now) const;
@@ -101,6 +106,7 @@ class StatusWriter {
   kube::Backoff backoff_;
   kube::Backoff events_backoff_;
   EventWriter event_writer_;
+  StartupGate gate_;
   std::minstd_rand chance_;
   std::optional<SeenNode> seen_;                              // nullopt: has to be read first
   std::optional<std::map<std::string, std::string>> labels_;  // the agent's at the server; nullopt: unknown
@@ -118,7 +124,8 @@ class StatusWriter {
   std::condition_variable_any woken_;
   std::uint64_t wakes_ GUARDED_BY(mutex_) = 0;
   model::SnapshotPtr newest_ GUARDED_BY(mutex_);
-  ReportPtr report_ GUARDED_BY(mutex_);  // of newest_
+  ReportPtr report_ GUARDED_BY(mutex_);                     // of newest_
+  std::vector<std::string> registered_ GUARDED_BY(mutex_);  // empty: not yet
   OpenFaults open_faults_ GUARDED_BY(mutex_);
   PendingEvents events_ GUARDED_BY(mutex_);
   WriterState state_ GUARDED_BY(mutex_);

@@ -62,8 +62,11 @@ NodeDaemon::NodeDaemon(const DaemonSettings& settings, RootPtr machine, Mode mod
   client_.emplace(*std::move(mode.api));
   api_.emplace(*client_, settings.node_name);
   if (!settings.node_status.enabled) return;
-  status_.emplace(
-      *api_, status::StatusWriter::Settings{.node = settings.node_name, .report = settings.node_status.report}, clock_);
+  status_.emplace(*api_,
+                  status::StatusWriter::Settings{.node = settings.node_name,
+                                                 .report = settings.node_status.report,
+                                                 .startup_taint = settings.node_status.startup_taint},
+                  clock_);
   status_thread_ = std::jthread([this](const std::stop_token& stop) { status_->run(stop); });
 }
 
@@ -101,11 +104,22 @@ void NodeDaemon::start(OnNode on_node, MetricsSources::Ports metrics) {
 }
 
 void NodeDaemon::turn(const metrics::Readiness& readiness, std::map<std::string, bool> registered) {
+  note_offered(readiness, registered);
   sources_->set_registered(std::move(registered));
   probes_->turn(readiness);
   if (!trim_at_ || clock_.now() < *trim_at_) return;
   trim_at_.reset();
   ::malloc_trim(0);
+}
+
+void NodeDaemon::note_offered(const metrics::Readiness& readiness, const std::map<std::string, bool>& registered) {
+  if (!status_ || is_offered_ || !readiness.ready) return;
+  const model::SnapshotPtr newest = store_.newest();
+  if (!newest || !status::is_offered(newest->host, registered)) return;
+  is_offered_ = true;
+  std::vector<std::string> names;
+  for (const auto& one : registered) names.push_back(one.first);
+  status_->set_registered(std::move(names));
 }
 
 void NodeDaemon::trim_later() {

@@ -31,9 +31,10 @@ enum class ExitCode { ok = 0, failed = 1, usage = 2, other_agent = 3, dead_mount
 
 [[nodiscard]] ExitCode exit_code_of(LoopEnd end);
 
-struct NodeStatusOptions {        // docs/node-status.md
-  bool enabled = false;           // --node-status
-  status::ReportSettings report;  // --accelerated-hardware-ready, --unhealthy-devices-for-node
+struct NodeStatusOptions {                            // docs/node-status.md
+  bool enabled = false;                               // --node-status
+  status::ReportSettings report;                      // --accelerated-hardware-ready, --unhealthy-devices-for-node
+  std::optional<status::StartupTaint> startup_taint;  // --startup-taint
 };
 
 // Options of `run` that mean the same in both modes.
@@ -118,6 +119,7 @@ class NodeDaemon {
 
  private:
   void publish(const model::SnapshotPtr& snapshot);
+  void note_offered(const metrics::Readiness& readiness, const std::map<std::string, bool>& registered);
 
   const DaemonSettings& settings_;
   const RootPtr machine_;
@@ -127,7 +129,8 @@ class NodeDaemon {
   std::optional<kube::ObservedApi> api_;  // of client_
   std::optional<status::StatusWriter> status_;
   std::jthread status_thread_;
-  InventoryLog log_;  // of the monitor's thread
+  bool is_offered_ = false;  // once: all that the node has is registered
+  InventoryLog log_;         // of the monitor's thread
   OnNode on_node_;
   const std::shared_ptr<ScanTimer> scan_timer_ = std::make_shared<ScanTimer>();
   monitor::SnapshotStore store_;

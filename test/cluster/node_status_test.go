@@ -26,7 +26,7 @@ const (
 )
 
 var statusLabels = map[string]string{"neuron-agent/family": "trn1", "neuron-agent/devices": "16", "neuron-agent/cores": "32",
-	"neuron-agent/lnc": "1", "neuron-agent/efas": "8", "neuron-agent/health": "healthy"}
+	"neuron.amazonaws.com/present": "true", "neuron-agent/lnc": "1", "neuron-agent/efas": "8", "neuron-agent/health": "healthy"}
 
 // TestNodeStatus: a chip that fails is seen in the condition, the label, an event and allocatable, and so is its end; with one of
 // sixteen that a reload cures the node as a whole stays well. What others write is left to them, and what docs/node-status.md says
@@ -220,9 +220,9 @@ func TestNodeStatusPolicy(t *testing.T) {
 		"the label of the mode":  {"", `{"metadata":{"labels":{"neuron-agent/mode":"dra"}}}`, "of the labels only"},
 		"a label taken away":     {"", `{"metadata":{"labels":{"kubernetes.io/hostname":null}}}`, "of the labels only"},
 		"a label by the status":  {"status", `{"metadata":{"labels":{"x":"y"}}}`, "of the labels only"},
-		"an annotation":          {"", `{"metadata":{"annotations":{"x":"y"}}}`, "labels and conditions only"},
-		"a taint":                {"", `{"spec":{"taints":[{"key":"x","effect":"NoExecute"}]}}`, "labels and conditions only"},
-		"a cordon":               {"", `{"spec":{"unschedulable":true}}`, "labels and conditions only"},
+		"an annotation":          {"", `{"metadata":{"annotations":{"x":"y"}}}`, "labels, conditions and startup taints only"},
+		"a taint":                {"", `{"spec":{"taints":[{"key":"x","effect":"NoExecute"}]}}`, "of the spec only"},
+		"a cordon":               {"", `{"spec":{"unschedulable":true}}`, "of the spec only"},
 		"capacity":               {"status", `{"status":{"capacity":{"example.com/x":"1"}}}`, "of the status only conditions"},
 		"allocatable":            {"status", `{"status":{"allocatable":{"aws.amazon.com/neuron":"99"}}}`, "of the status only conditions"},
 		"the kubelet's":          {"status", `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`, "of the conditions only"},

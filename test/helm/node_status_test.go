@@ -94,6 +94,18 @@ func TestArgumentsOfNodeStatus(t *testing.T) {
 	}
 }
 
+func TestStartupTaint(t *testing.T) {
+	one := daemonSets(rendered(t, "nodeStatus.enabled=true", "nodeStatus.startupTaint=neuron-agent/starting:NoSchedule"))["neuron-agent"]
+	if got := text(at(container(one), "args")); !strings.Contains(got, `"--startup-taint=neuron-agent/starting:NoSchedule"`) {
+		t.Errorf("arguments %s", got)
+	}
+	for _, taint := range []string{"neuron-agent/a:Never", "example.com/starting"} {
+		if _, err := template(t, "nodeStatus.enabled=true", "nodeStatus.startupTaint="+taint); err == nil {
+			t.Errorf("%s was taken", taint)
+		}
+	}
+}
+
 func TestNodeStatusThatCannotBeMeant(t *testing.T) {
 	if _, err := template(t, "nodeStatus.enabled=true", `env=[{"name":"NODE_NAME","value":"a"}]`); err == nil || !strings.Contains(err.Error(), "NODE_NAME") {
 		t.Errorf("NODE_NAME twice: %v", err)

@@ -78,6 +78,28 @@ class NodeStatus : public ::testing::Test {
   Node node_;
 };
 
+TEST_F(NodeStatus, TheStartupTaintGoesOnceTheResourcesAreAllocatable) {
+  const auto patch = [&](const std::string& path, const Json& body) {
+    const auto reply = api_.call({.method = kube::Method::merge_patch, .path = path, .body = body.dump()});
+    EXPECT_TRUE(reply && reply->status == 200) << (reply ? reply->body : reply.error().message);
+  };
+  const std::string path = "/api/v1/nodes/node-1";
+  const Json starting{{"key", "neuron-agent/starting"}, {"effect", "NoSchedule"}};
+  patch(path, {{"spec", {{"taints", {starting, {{"key", "other"}, {"effect", "NoSchedule"}}}}}}});
+  node_.extra_arguments.insert(node_.extra_arguments.end(), {"--startup-taint", "neuron-agent/starting:NoSchedule"});
+  node_.host.write();
+  node_.start_kubelet().start_agent();
+  const auto taints = [&] { return get(path)["spec"]["taints"].size(); };
+  patch(path + "/status",
+        {{"status",
+          {{"allocatable",
+            {{"aws.amazon.com/neuron", "16"}, {"aws.amazon.com/neuroncore", "32"}, {"vpc.amazonaws.com/efa", "8"}}}}}});
+  const auto until = Clock::now() + kPatience;
+  while (taints() == 2 && Clock::now() < until) static_cast<void>(node_.agent->wait(std::chrono::milliseconds(5)));
+  EXPECT_EQ(get(path)["spec"]["taints"][0]["key"], "other") << node_.agent->log();
+  EXPECT_EQ(taints(), 1U);
+}
+
 TEST_F(NodeStatus, AFaultAndItsEndAreTold) {
   node_.host.write();
   node_.host.set("neuron3", "sram_ecc_uncorrected=1");  // so that it does not wait at the start

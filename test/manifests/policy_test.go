@@ -81,6 +81,8 @@ func denials(t *testing.T, policy *admissionv1.ValidatingAdmissionPolicy, accoun
 		kind, resource = corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithResource("pods")
 	case *corev1.Event:
 		kind, resource = corev1.SchemeGroupVersion.WithKind("Event"), corev1.SchemeGroupVersion.WithResource("events")
+	case *corev1.Node:
+		kind, resource = corev1.SchemeGroupVersion.WithKind("Node"), corev1.SchemeGroupVersion.WithResource("nodes")
 	default:
 		t.Fatalf("no kind for %T", named)
 	}
@@ -195,5 +197,45 @@ func TestPolicyBindsTheNamesOfEventsToTheNode(t *testing.T) {
 	long := strings.Repeat("n", 230)
 	if refused := denials(t, policy, agent, long, event(long[:200]+"."+digest, long), nil); len(refused) != 0 {
 		t.Errorf("a node with a long name: %q", refused)
+	}
+}
+
+// Of a Node's spec the agent takes its startup taints away, and nothing else.
+func TestPolicyLetsStartupTaintsGo(t *testing.T) {
+	policy := statusPolicies(t)["nodes"]
+	const agent = "neuron-agent-node-status"
+	node := func(podCIDR string, keys ...string) *corev1.Node {
+		one := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: corev1.NodeSpec{PodCIDR: podCIDR}}
+		for _, key := range keys {
+			one.Spec.Taints = append(one.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
+		}
+		return one
+	}
+	const starting = "neuron-agent/starting"
+	for _, step := range []struct {
+		what          string
+		before, after *corev1.Node
+		want          bool
+	}{
+		{"nothing", node("", starting, "b"), node("", starting, "b"), true},
+		{"the startup taint is removed", node("", starting, "b"), node("", "b"), true},
+		{"it was the only one", node("", starting), node(""), true},
+		{"another is removed", node("", starting, "b"), node("", starting), false},
+		{"both are removed", node("", starting, "b"), node(""), false},
+		{"a startup taint is added", node("", "b"), node("", starting, "b"), false},
+		{"another is added", node("", starting), node("", "b"), false},
+		{"the spec changes too", node("10.0.0.0/24", starting), node("10.1.0.0/24"), false},
+	} {
+		if refused := denials(t, policy, agent, "n1", step.after, step.before); (len(refused) == 0) != step.want {
+			t.Errorf("%s: %q", step.what, refused)
+		}
+	}
+	if refused := denials(t, policy, agent, "n2", node(""), node("", starting)); len(refused) == 0 {
+		t.Error("the startup taint of another node can be removed")
+	}
+	labelled := node("")
+	labelled.Labels = map[string]string{"neuron.amazonaws.com/present": "true"}
+	if refused := denials(t, policy, agent, "n1", labelled, node("")); len(refused) != 0 {
+		t.Errorf("the label: %q", refused)
 	}
 }

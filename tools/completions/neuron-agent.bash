@@ -3,7 +3,7 @@ _neuron_agent() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} word
   local command=""
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case $word in run | check | explain | withdraw) command=$word ;; esac
+    case $word in run | check | explain | withdraw | catalogue) command=$word ;; esac
     [ "$command $word" != "explain pod" ] || command=explain-pod
   done
   case $previous in
@@ -51,6 +51,10 @@ _neuron_agent() {
       mapfile -t COMPREPLY < <(compgen -W "1.34.2 1.35.6 1.36.3" -- "$current")
       return
       ;;
+    --lnc)
+      mapfile -t COMPREPLY < <(compgen -W "1 2" -- "$current")
+      return
+      ;;
     --log-level)
       mapfile -t COMPREPLY < <(compgen -W "debug info warn error" -- "$current")
       return
@@ -67,8 +71,10 @@ _neuron_agent() {
       mapfile -t COMPREPLY < <(compgen -W "0-3 0-7 all none off" -- "$current")
       return
       ;;
-    --output)
-      mapfile -t COMPREPLY < <(compgen -W "text json" -- "$current")
+    --output | -o)
+      local forms="text json"
+      [ "$command" != catalogue ] || forms="text json yaml slices"
+      mapfile -t COMPREPLY < <(compgen -W "$forms" -- "$current")
       return
       ;;
     --scan-interval | --pod-resources-interval | --timeout)
@@ -82,7 +88,7 @@ _neuron_agent() {
         --cdi --cdi-dir --neurondevice --take-over --resources --core-devices --node-groups --node-name --pod-resources-interval --kernel-log --metrics-address \
         --metrics-tls-cert --metrics-tls-key --node-document \
         --dra-driver-name --dra-partitions --dra-pool --dra-shares --dra-taint-effect --dra-ultraserver --dra-server --pod-uid --api-server --api-token-file --api-ca-file \
-        --honor-placement --node-status --accelerated-hardware-ready --unhealthy-devices-for-node --log-level --once --check-config --help" -- "$current")
+        --honor-placement --node-status --accelerated-hardware-ready --unhealthy-devices-for-node --startup-taint --log-level --once --check-config --help" -- "$current")
       ;;
     check)
       mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --cdi-dir --mode --dra-driver-name --claim --output --timeout --no-fabric --help" -- "$current")
@@ -96,8 +102,12 @@ _neuron_agent() {
     explain-pod)
       mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --dra-driver-name --output --timeout --help" -- "$current")
       ;;
+    catalogue)
+      mapfile -t COMPREPLY < <(compgen -W "--output --lnc --resources --core-devices --neurondevice --node-name --driver-version --dra-driver-name \
+        --dra-partitions --dra-shares --dra-ultraserver --dra-server --help" -- "$current")
+      ;;
     *)
-      mapfile -t COMPREPLY < <(compgen -W "run check explain withdraw --help --version" -- "$current")
+      mapfile -t COMPREPLY < <(compgen -W "run check explain withdraw catalogue --help --version" -- "$current")
       ;;
   esac
 }

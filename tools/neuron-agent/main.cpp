@@ -17,6 +17,7 @@
 #include "agent/status/node_object.h"
 #include "neuron_version.h"
 #include "plugin/daemon/stderr_sink.h"
+#include "tools/neuron-agent/catalogue.h"
 #include "tools/neuron-agent/daemon.h"
 #include "tools/neuron-agent/options.h"
 #include "tools/neuron-agent/reports.h"
@@ -131,6 +132,14 @@ int print(Report report) {
   return static_cast<int>(report.verdict);
 }
 
+int print_catalogue(Options options) {
+  if (const auto settled = settle_catalogue(options); !settled) return misuse(settled.error());
+  const Catalogue result = catalogue(options);
+  for (const std::string& note : options.doubts) std::fprintf(stderr, "neuron-agent: %s\n", note.c_str());
+  for (const std::string& note : result.notes) std::fprintf(stderr, "neuron-agent: %s\n", note.c_str());
+  return print(result.report);
+}
+
 int withdraw(const Options& options) {
   const auto withdrawn = status::withdraw(options.api, options.node_name);
   if (withdrawn) return 0;
@@ -144,7 +153,7 @@ int program(int argc, char** argv) {
   app.set_version_flag("--version", std::string("neuron-agent ") + kVersion);
   app.require_subcommand(1);
   // Apart, since CLI11 reads the environment for all commands.
-  Options run_options, check_options, withdraw_options, explain_options;
+  Options run_options, check_options, withdraw_options, explain_options, catalogue_options;
   CLI::App* run_command = app.add_subcommand("run", "Serve this node's kubelet until SIGTERM");
   add_options(*run_command, Command::run, run_options);
   CLI::App* check_command = app.add_subcommand("check", "Check this node and report problems");
@@ -157,6 +166,8 @@ int program(int argc, char** argv) {
   CLI::App* explain_pod = explain_command->add_subcommand("pod", "Explain what a pod holds on this node");
   explain_pod->footer("Exit status: 0 all healthy, 1 a problem, 2 undetermined or no such pod.");
   add_options(*explain_pod, Command::explain, explain_options);
+  CLI::App* catalogue_command = app.add_subcommand("catalogue", "Print what the agent shows on each instance type");
+  add_options(*catalogue_command, Command::catalogue, catalogue_options);
   // Not for users: neuron-ls and neuron-top run it.
   CLI::App* pods_command = app.add_subcommand("pods", "Print the kubelet's allocations")->group("");
   std::string kubelet_socket;
@@ -170,6 +181,7 @@ int program(int argc, char** argv) {
   }
   if (pods_command->parsed()) return pods::print_pods(kubelet_socket, std::chrono::milliseconds(milliseconds));
   if (explain_command->parsed()) return print(explain(explain_options));
+  if (catalogue_command->parsed()) return print_catalogue(catalogue_options);
   if (withdraw_command->parsed()) return withdraw(withdraw_options);
   if (check_command->parsed())
     return print(check_options.claim ? check_claim(check_options) : check_node(check_options));

@@ -140,6 +140,26 @@ Result<ReportForm> parse_report_form(const std::string& text) {
   return fail(ErrorCode::invalid_argument, "`" + printable(text) + "' is neither text nor json");
 }
 
+Result<ReportForm> parse_catalogue_form(const std::string& text) {
+  if (text == "yaml") return ReportForm::yaml;
+  if (text == "slices") return ReportForm::slices;
+  auto form = parse_report_form(text);
+  if (form) return *form;
+  return fail(refusal(text, "is none of text, json, yaml and slices"));
+}
+
+Result<std::optional<int>> parse_lnc(const std::string& text) {
+  if (text == "1" || text == "2") return std::optional(text == "1" ? 1 : 2);
+  return fail(refusal(text, "is neither 1 nor 2"));
+}
+
+// As drivers print theirs: "2.30.2.0"; bounded by what a slice takes.
+Result<void> check_driver_version(const std::string& text) {
+  constexpr std::size_t kMostBytes = 64;
+  if (is_qualified_part(text, kMostBytes)) return {};
+  return fail(refusal(text, "is not a driver version such as 2.30.2.0"));
+}
+
 Result<void> set_core_devices(Options& options, const std::string& text) {
   TRY_ASSIGN(options.offer.core_devices, core::parse_core_devices(text));
   options.offer.core_devices_said = true;
@@ -173,10 +193,11 @@ constexpr unsigned kRun = bit(Command::run);
 constexpr unsigned kCheck = bit(Command::check);
 constexpr unsigned kWithdraw = bit(Command::withdraw);
 constexpr unsigned kExplain = bit(Command::explain);
+constexpr unsigned kCatalogue = bit(Command::catalogue);
 
 struct Option {
   unsigned commands;  // kRun | …
-  std::string name;   // "--root"; without dashes: a positional argument, which is required
+  std::string name;   // "--root", "-o,--output"; without dashes: a positional argument, which is required
   std::string type;   // of the value; "" for a switch
   std::string value;  // default as --help shows it; "" = none
   std::string help;
@@ -202,12 +223,13 @@ const std::vector<Option> kOptions = {
     {kRun, "--core-numbering", "HOW", "container",
      "Numbering of NEURON_RT_VISIBLE_CORES: from 0 in\neach container, or the host's",
      one_of(kCoreNumberings, &Options::core_numbering)},
-    {kRun, "--neurondevice", "", "", "Also advertise aws.amazon.com/neurondevice", on(&Options::neurondevice)},
-    {kRun, "--resources", "LIST", "",
+    {kRun | kCatalogue, "--neurondevice", "", "", "Also advertise aws.amazon.com/neurondevice",
+     on(&Options::neurondevice)},
+    {kRun | kCatalogue, "--resources", "LIST", "",
      "Resources to register: neuron, neuroncore,\nneurondevice, efa (default: all that the node\nhas, without "
      "neurondevice)",
      parsed(core::parse_resource_list, &Options::offer, &OfferChoice::resources)},
-    {kRun, "--core-devices", "LIST", "",
+    {kRun | kCatalogue, "--core-devices", "LIST", "",
      "Devices offered only as cores, such as 0-3,8; all\nothers only whole; or all, none, off (default:\nevery device "
      "both ways)",
      Set(set_core_devices)},
@@ -218,6 +240,12 @@ const std::vector<Option> kOptions = {
      text(&Options::node_name)},
     {kWithdraw, "--node-name", "NAME", "", "The node whose labels and conditions are removed",
      text(&Options::node_name)},
+    {kCatalogue, "--node-name", "NAME", "", "The node in the slices (default: the type's name)",
+     text(&Options::node_name)},
+    {kCatalogue, "--lnc", "1|2", "", "Physical cores per logical core (default: the\nfamily's)",
+     parsed(parse_lnc, &Options::lnc)},
+    {kCatalogue, "--driver-version", "VERSION", "", "The Neuron driver in the slices",
+     checked(check_driver_version, &Options::driver_version)},
     {kRun, "--cdi", "", "", "Also answer with CDI names, and write their specs", on(&Options::cdi)},
     {kRun, "--cdi-dir", "DIR", "/var/run/cdi", "Directory of the CDI specs (--cdi and DRA mode)",
      text(&Options::cdi_dir)},
@@ -254,28 +282,33 @@ const std::vector<Option> kOptions = {
      "Number of unhealthy devices from which the node\ncounts as unhealthy (default: half of them)",
      parsed(parse_unhealthy_devices, &Options::node_status, &NodeStatus::report,
             &status::ReportSettings::unhealthy_devices)},
+    {kRun, "--startup-taint", "TAINT", "",
+     "Taint of this node to remove once its resources\nare registered; with --node-status on",
+     parsed(status::parse_startup_taint, &Options::node_status, &NodeStatus::startup_taint)},
     {kCheck, "--mode", "MODE", "device-plugin",
      "Intended mode of the node; dra: also check what\nclaims need (automatic where their driver ran)",
      one_of(kModes, &Options::intended_mode)},
-    {kRun | kCheck | kExplain, "--dra-driver-name", "NAME", "neuron.aws.com", "Name of the claim driver",
+    {kRun | kCheck | kExplain | kCatalogue, "--dra-driver-name", "NAME", "neuron.aws.com", "Name of the claim driver",
      checked(check_driver_name, &Options::dra, &DraOptions::pool, &PoolOptions::driver)},
-    {kRun, "--dra-partitions", "WHAT", "none",
+    {kRun | kCatalogue, "--dra-partitions", "WHAT", "none",
      "Offered besides whole devices: none, cores,\ngroups, or all; both slow the scheduler",
      one_of(kPartitions, &Options::dra, &DraOptions::pool, &PoolOptions::partitions)},
     {kRun, "--dra-pool", "NAME", "", "Name of the pool (default: the node's)",
      checked(check_pool_name, &Options::dra, &DraOptions::pool_name)},
-    {kRun, "--dra-shares", "on|off", "off",
+    {kRun | kCatalogue, "--dra-shares", "on|off", "off",
      "Let claims share a device by its cores, from\nKubernetes 1.36; without --dra-partitions",
      one_of(kShares, &Options::dra, &DraOptions::pool, &PoolOptions::shares)},
     {kRun, "--dra-taint-effect", "EFFECT", "NoSchedule",
      "Taint effect of an unhealthy device:\nNoSchedule, NoExecute, or none",
      one_of(kTaintEffects, &Options::dra, &DraOptions::pool, &PoolOptions::taint_effect)},
-    {kRun, "--dra-ultraserver", "HOW", "node",
+    {kRun | kCatalogue, "--dra-ultraserver", "HOW", "node",
      "How a node of an UltraServer is offered: as one\ndevice (node), or as its devices",
      one_of(kUltraServer, &Options::dra, &DraOptions::pool, &PoolOptions::ultraserver)},
     {kRun, "--dra-server", "VERSION", "",
      "With --once: print the slices for a server of this\nversion; other gates follow, separated by commas",
      Set(set_dra_server)},
+    {kCatalogue, "--dra-server", "VERSION", "",
+     "Print the slices for a server of this version;\nother gates follow, separated by commas", Set(set_dra_server)},
     {kRun, "--pod-uid", "UID", "", "Uid of this pod, which lets its successor run\nbeside it",
      checked(check_pod_uid, &Options::dra, &DraOptions::pod_uid)},
     {kRun | kWithdraw, "--api-server", "URL", "",
@@ -298,6 +331,8 @@ const std::vector<Option> kOptions = {
      parsed(parse_report_form, &Options::output)},
     {kExplain, "--output", "FORM", "text", "Format of the answer: text or json",
      parsed(parse_report_form, &Options::output)},
+    {kCatalogue, "-o,--output", "FORM", "text", "Format: text, json, yaml, or slices (the\nResourceSlices as JSON)",
+     parsed(parse_catalogue_form, &Options::output)},
     {kCheck, "--timeout", "TIME", "10s", "Time limit of the check; half of it is for\nlibfabric",
      parsed(parse_duration, &Options::timeout)},
     {kExplain, "--timeout", "TIME", "10s", "Time limit; a quarter of it for each query to the\nkubelet",
@@ -305,9 +340,14 @@ const std::vector<Option> kOptions = {
     {kCheck, "--no-fabric", "", "", "Do not query libfabric", on(&Options::no_fabric)},
 };
 
+bool is_option(const std::string& name) {
+  return name.starts_with('-');
+}
+
 // The environment variable of an option: NEURON_AGENT_ and its name, except for two that the pod's fields give.
-std::string variable_of(const std::string& name) {
-  if (!name.starts_with("--") || name == "--once" || name == "--check-config" || name == "--claim") return "";
+std::string variable_of(const std::string& names) {
+  const std::string name = names.substr(names.rfind(',') + 1);
+  if (!is_option(name) || name == "--once" || name == "--check-config" || name == "--claim") return "";
   if (name == "--node-name") return "NODE_NAME";
   if (name == "--pod-uid") return "POD_UID";
   std::string variable = "NEURON_AGENT_" + name.substr(2);
@@ -325,6 +365,9 @@ std::string word_in(const Words<Value>& words, Value value) {
 }  // namespace
 
 void add_options(CLI::App& app, Command command, Options& options) {
+  if (command == Command::catalogue) {
+    app.add_option("type", options.types, "Instance types (default: all)")->type_name("TYPE");
+  }
   for (const Option& row : kOptions) {
     if ((row.commands & bit(command)) == 0) continue;
     CLI::Option* added = nullptr;
@@ -339,7 +382,7 @@ void add_options(CLI::App& app, Command command, Options& options) {
     }
     if (!row.value.empty()) added->default_str(row.value);
     added->envname(variable_of(row.name));
-    added->required(!row.name.starts_with("--") || (command == Command::withdraw && row.name == "--node-name"));
+    added->required(!is_option(row.name) || (command == Command::withdraw && row.name == "--node-name"));
   }
 }
 

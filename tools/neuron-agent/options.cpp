@@ -53,11 +53,24 @@ Result<void> check_node_name(const Options& options, const std::string& user) {
   return name ? Result<void>{} : fail(std::move(name).error().with_context("--node-name"));
 }
 
+// Without the writer of the node's status the taint would stay.
+Result<void> check_startup_taint(const plugin::NodeStatusOptions& options) {
+  if (!options.startup_taint || options.enabled) return {};
+  return fail(ErrorCode::invalid_argument, "--startup-taint needs --node-status on, which removes the taint");
+}
+
 Result<void> check_api_server(const kube::ApiFlags& api) {
   if (api.server.empty()) return {};
   auto places = kube::api_places(api, {});
   if (!places && places.error().code == ErrorCode::invalid_argument) return fail(std::move(places).error());
   return {};
+}
+
+void settle_core_devices(Options& options) {
+  options.dra.pool.core_devices = options.offer.core_devices;
+  if (options.offer.core_devices && options.dra.pool.partitions != plugin::dra::Partitions::none) {
+    options.doubts.emplace_back("--core-devices has no effect beside --dra-partitions, which offers every device");
+  }
 }
 
 std::string or_words(const std::string& text, const char* words) {
@@ -101,6 +114,7 @@ Result<void> check_metrics_options(const Options& options) {
 }
 
 Result<void> settle_offer(Options& options, const std::string& instance_type) {
+  TRY(check_startup_taint(options.node_status));
   if (options.node_status.enabled || options.honor_placement) {
     TRY(check_node_name(options, options.node_status.enabled ? "--node-status on" : "--honor-placement on"));
     TRY(check_api_server(options.api));
@@ -109,8 +123,15 @@ Result<void> settle_offer(Options& options, const std::string& instance_type) {
   return check_offer(options);
 }
 
+Result<void> settle_catalogue(Options& options) {
+  if (!options.node_name.empty()) TRY(check_node_name(options, ""));
+  settle_core_devices(options);
+  return check_offer(options);
+}
+
 Result<void> settle_dra(Options& options) {
   TRY(check_node_name(options, "--mode dra"));
+  TRY(check_startup_taint(options.node_status));
   TRY(check_api_server(options.api));
   const bool chosen = options.offer.resources || !options.node_groups.empty() || options.neurondevice || options.cdi;
   if (chosen) {
@@ -118,10 +139,7 @@ Result<void> settle_dra(Options& options) {
         "--resources, --node-groups, --neurondevice and --cdi have no effect in DRA mode: everything is offered, and "
         "claims use CDI");
   }
-  options.dra.pool.core_devices = options.offer.core_devices;
-  if (options.offer.core_devices && options.dra.pool.partitions != plugin::dra::Partitions::none) {
-    options.doubts.emplace_back("--core-devices has no effect beside --dra-partitions, which offers every device");
-  }
+  settle_core_devices(options);
   if (options.take_over) {
     options.doubts.emplace_back("--take-over has no effect in DRA mode, where instances overlap without it");
   }
@@ -139,6 +157,7 @@ std::vector<std::string> describe(const Options& options) {
   const bool is_dra = options.mode == Mode::dra;
   const bool is_host_numbering = options.core_numbering == grant::CoreNumbering::host;
   const int unhealthy = options.node_status.report.unhealthy_devices;
+  const auto& startup_taint = options.node_status.startup_taint;
   std::vector<std::string> lines = {
       std::string("mode=") + (is_dra ? "dra" : "device-plugin"),
       "root=" + options.root,
@@ -164,7 +183,8 @@ std::vector<std::string> describe(const Options& options) {
       "log-level=" + options.log_level,
       std::string("node-status=") + (options.node_status.enabled ? "on" : "off"),
       "accelerated-hardware-ready=" + true_or_false(options.node_status.report.hardware_ready),
-      "unhealthy-devices-for-node=" + (unhealthy > 0 ? std::to_string(unhealthy) : "half")};
+      "unhealthy-devices-for-node=" + (unhealthy > 0 ? std::to_string(unhealthy) : "half"),
+      "startup-taint=" + (startup_taint ? status::to_string(*startup_taint) : "off")};
   const auto add = [&lines](std::vector<std::string> more) {
     std::move(more.begin(), more.end(), std::back_inserter(lines));
   };

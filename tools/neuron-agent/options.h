@@ -20,9 +20,9 @@ class App;
 
 namespace neuron::agent {
 
-enum class Command { run, check, withdraw, explain };
+enum class Command { run, check, withdraw, explain, catalogue };
 enum class Mode { device_plugin, dra };
-enum class ReportForm { text, json };
+enum class ReportForm { text, json, yaml, slices };  // check and explain have the first two
 
 // Options of --mode dra alone.
 struct DraOptions {
@@ -63,7 +63,12 @@ struct Options : plugin::DaemonSettings {
   bool once = false;               // --once: scan, print what would be advertised, exit
   bool check_config = false;       // --check-config: print the effective values, exit
 
-  // check, explain
+  // catalogue, with those of `run` that change what is offered
+  std::vector<std::string> types;  // instance types; none: all
+  std::optional<int> lnc;          // --lnc; nullopt: each family's default
+  std::string driver_version;      // --driver-version, an attribute in slices; "" = unknown
+
+  // check, explain; the first also of catalogue
   ReportForm output = ReportForm::text;      // --output
   std::chrono::milliseconds timeout{10000};  // --timeout, for everything
   std::optional<Mode> intended_mode;  // --mode of check; dra: requirements of claims count, even where no driver ran
@@ -99,6 +104,10 @@ void add_options(CLI::App& app, Command command, Options& options);
 // The same in DRA mode, where of the offer only --core-devices can be chosen. Errors: invalid_argument for a node name
 // or a URL of the API server that is missing or invalid.
 [[nodiscard]] Result<void> settle_dra(Options& options);
+
+// The same for `catalogue`, which has the options of both modes. Errors: invalid_argument for an offer that offers
+// nothing on any node.
+[[nodiscard]] Result<void> settle_catalogue(Options& options);
 
 // One "name=value" per option of `run`: for the start-up log line and --check-config.
 [[nodiscard]] std::vector<std::string> describe(const Options& options);

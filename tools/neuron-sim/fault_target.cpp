@@ -3,6 +3,7 @@
 #include <optional>
 #include <system_error>
 
+#include "agent/base/near_match.h"
 #include "agent/base/parse.h"
 #include "tools/neuron-sim/faults.h"
 #include "tools/neuron-sim/host_directory.h"

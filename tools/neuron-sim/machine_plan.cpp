@@ -8,62 +8,14 @@
 #include <optional>
 
 #include "agent/base/parse.h"
+#include "agent/core/instance_places.h"
 #include "tools/neuron-sim/host_directory.h"
 
 namespace neuron::sim {
 namespace {
 
-constexpr int kFirstDeviceBusAfterPort = 2;
-constexpr int kPortsPerSwitch = 20;                                  // more than any known switch has
-constexpr std::array<int, 4> kRootBuses = {0x10, 0x20, 0x90, 0xa0};  // as on trn1
-
 model::Bdf make_bdf(int bus, int slot, int function = 0) {
   return {0, static_cast<std::uint8_t>(bus), static_cast<std::uint8_t>(slot), static_cast<std::uint8_t>(function)};
-}
-
-std::string host_bridge(const model::Bdf& bdf) {
-  return "pci" + model::to_string(bdf).substr(0, 7);
-}
-
-// Lower bus of the two EFAs that share a switch with this one.
-int first_bus_of_pair(const model::Bdf& efa, const std::vector<core::EfaFacts>& efas) {
-  const bool has_lower = std::ranges::any_of(efas, [&](const core::EfaFacts& other) {
-    return other.bdf.domain == efa.domain && other.bdf.bus + 1 == efa.bus;
-  });
-  return has_lower ? efa.bus - 1 : efa.bus;
-}
-
-// Parent of an EFA without a published one. Trn3's buses repeat trn2's pattern, so its switches do too: the first of
-// two EFAs is port 14, behind a port bus 16 below its own.
-std::string invent_parent(const core::InstanceType& type, const core::EfaFacts& efa,
-                          const std::vector<core::EfaFacts>& efas) {
-  const bool like_trn2 = type.device_count == 16 && efa.bdf.slot == 0 && efa.bdf.bus >= 0x20;
-  if (!like_trn2) return host_bridge(efa.bdf);
-  const int port_bus = first_bus_of_pair(efa.bdf, efas) - 16;
-  const int number = efa.bdf.bus - port_bus - kFirstDeviceBusAfterPort;
-  return model::to_string(make_bdf(port_bus, number / 8, number % 8));
-}
-
-// Made-up address of a device without a published one. Behind a switch with its nearest EFA, crossed as on trn2
-// (docs/reference/topology.md#nearest-efa: the higher Neuron bus goes with the lower EFA bus); few devices on bus 0;
-// else four to a root bus.
-model::Bdf invent_device(const core::InstanceType& type, int index, const std::vector<core::EfaFacts>& efas) {
-  const auto& nearest = type.devices[static_cast<std::size_t>(index)].nearest_efa;
-  if (nearest && nearest->slot != 0) {  // EFAs and devices side by side on one root bus: trn1n
-    int before = 0;
-    for (int other = 0; other < index; ++other) {
-      const auto& efa = type.devices[static_cast<std::size_t>(other)].nearest_efa;
-      if (efa && efa->bus == nearest->bus) ++before;
-    }
-    return make_bdf(nearest->bus, 0x1b + before);
-  }
-  if (nearest) {
-    const int first = first_bus_of_pair(*nearest, efas);
-    return make_bdf(first + 3 - (nearest->bus - first), 0);
-  }
-  if (type.device_count <= 4) return make_bdf(0, 0x1f - (type.device_count - 1) + index);
-  const auto root = static_cast<std::size_t>(index / 4) % kRootBuses.size();
-  return make_bdf(kRootBuses[root], 0x1b + index % 4);
 }
 
 PciBridge& bridge_at(std::vector<PciBridge>& bridges, const model::Bdf& bdf, const std::string& path, int numa_node) {
@@ -77,47 +29,6 @@ void extend(PciBridge& bridge, int secondary, int last) {
   bridge.subordinate_bus = std::max(bridge.subordinate_bus, static_cast<std::uint8_t>(last));
 }
 
-// The EFA interfaces with their addresses: from the catalogue, or made up where none was published.
-std::vector<core::EfaFacts> place_efas(const core::InstanceType& type) {
-  auto efas = type.efas;
-  for (int k = static_cast<int>(efas.size()); k < type.efa_count; ++k) {
-    core::EfaFacts invented;
-    invented.bdf = make_bdf(0x10 + 8 * k, 0x19);
-    invented.pci_device_id = 0xefa1;
-    invented.numa_node = type.devices.empty() ? -1 : type.devices.front().numa_node;
-    efas.push_back(invented);
-  }
-  for (auto& efa : efas) {
-    if (efa.pci_device_id == 0) efa.pci_device_id = 0xefa1;
-    if (efa.pci_parent.empty()) efa.pci_parent = invent_parent(type, efa, efas);
-  }
-  std::ranges::sort(efas, {}, &core::EfaFacts::bdf);
-  return efas;
-}
-
-// BDF of each device index, device_count entries.
-std::vector<model::Bdf> place_devices(const core::InstanceType& type, const std::vector<core::EfaFacts>& efas) {
-  std::vector<model::Bdf> places;
-  for (int index = 0; index < type.device_count; ++index) {
-    const auto& known = type.devices[static_cast<std::size_t>(index)].bdf;
-    places.push_back(known ? *known : invent_device(type, index, efas));
-  }
-  return places;
-}
-
-// "pci0000:10", or the switch port ("0000:b9:02.1") where the EFAs of the type sit behind switches and this bus belongs
-// to one (docs/reference/topology.md#trn2-eight-switches: port number i = slot * 8 + function, device bus = port bus +
-// 2 + i).
-std::string parent_of(const model::Bdf& bdf, const std::vector<core::EfaFacts>& efas) {
-  for (const auto& efa : efas) {
-    const auto port = model::parse_bdf(efa.pci_parent);
-    if (!port || port->domain != bdf.domain) continue;
-    const int number = bdf.bus - port->bus - kFirstDeviceBusAfterPort;
-    if (number >= 0 && number < kPortsPerSwitch) return model::to_string(make_bdf(port->bus, number / 8, number % 8));
-  }
-  return host_bridge(bdf);
-}
-
 // sysfs path of a function below `parent`. Adds the bridges on the way to `bridges`, or extends their bus ranges.
 // Switch ports get an upstream port and a root port on the two buses before.
 std::string sysfs_path(const model::Bdf& bdf, const std::string& parent, int numa_node,
@@ -125,14 +36,13 @@ std::string sysfs_path(const model::Bdf& bdf, const std::string& parent, int num
   const std::string devices = "sys/devices/";
   const auto port = model::parse_bdf(parent);
   if (!port) return devices + parent + "/" + model::to_string(bdf);
-  if (port->bus < 2) {  // a port that sits on a root bus itself
-    const std::string path = devices + host_bridge(*port) + "/" + model::to_string(*port);
+  if (core::is_on_root_bus(*port)) {
+    const std::string path = devices + core::host_bridge_of(*port) + "/" + model::to_string(*port);
     extend(bridge_at(bridges, *port, path, numa_node), bdf.bus, bdf.bus);
     return path + "/" + model::to_string(bdf);
   }
-  const auto root_port = make_bdf(port->bus - 2, 1);
-  const auto upstream = make_bdf(port->bus - 1, 0);
-  const std::string root_path = devices + host_bridge(root_port) + "/" + model::to_string(root_port);
+  const auto [root_port, upstream] = core::ports_above(*port);
+  const std::string root_path = devices + core::host_bridge_of(root_port) + "/" + model::to_string(root_port);
   const std::string upstream_path = root_path + "/" + model::to_string(upstream);
   const std::string port_path = upstream_path + "/" + model::to_string(*port);
   extend(bridge_at(bridges, root_port, root_path, numa_node), upstream.bus, bdf.bus);
@@ -149,11 +59,9 @@ constexpr std::uint32_t kNvmeClass = 0x010802;
 constexpr std::uint16_t kPciIds[] = {0x7064, 0x7264, 0x7164, 0x7364, 0x7564};  // in the order of model::Family
 
 Result<const core::InstanceType*> find_type(const std::string& name) {
-  if (const auto* type = core::find_instance_type(name)) return type;
-  std::vector<std::string> names;
-  std::ranges::transform(core::all_instance_types(), std::back_inserter(names), &core::InstanceType::name);
-  return fail(ErrorCode::invalid_argument, "unknown instance type \"" + printable(name) + "\"" +
-                                               did_you_mean(name, names) + " (neuron-sim node --list shows all)");
+  auto type = core::instance_type_called(name);
+  if (type) return *type;
+  return fail(type.error().code, type.error().message + " (neuron-sim node --list shows all)");
 }
 
 Result<void> check_options(const HostPlan& plan, const core::InstanceType& type) {
@@ -191,16 +99,15 @@ std::vector<int> printed_neighbours(const MachinePlan& machine, int index, std::
   return neighbours;
 }
 
-void add_neurons(MachinePlan& machine, const std::vector<core::EfaFacts>& efas) {
+void add_neurons(MachinePlan& machine, const core::InstancePlaces& places) {
   const auto& type = *machine.type;
   const auto& missing = machine.options.missing;
-  const auto places = place_devices(type, efas);
   for (int index = 0; index < type.device_count; ++index) {
     if (std::ranges::count(missing, index) > 0) continue;
     const int numa_node = type.devices[static_cast<std::size_t>(index)].numa_node;
-    const auto& bdf = places[static_cast<std::size_t>(index)];
+    const auto& bdf = places.devices[static_cast<std::size_t>(index)];
     const std::string serial = fmt::format("{:016x}", stable_number(fmt::format("{}/neuron{}", type.name, index)));
-    const std::string path = sysfs_path(bdf, parent_of(bdf, efas), numa_node, machine.bridges);
+    const std::string path = sysfs_path(bdf, core::pci_parent_of(bdf, places.efas), numa_node, machine.bridges);
     const std::uint16_t device = kPciIds[static_cast<std::size_t>(*type.family)];
     const std::string driver = machine.has_driver() ? "neuron-driver" : "";
     machine.neurons.push_back({index, serial, {}, {bdf, path, 0x1d0f, device, kNeuronClass, numa_node, driver}});
@@ -210,16 +117,11 @@ void add_neurons(MachinePlan& machine, const std::vector<core::EfaFacts>& efas) 
   }
 }
 
-std::string name_by_path(const model::Bdf& bdf) {
-  return fmt::format("rdma{}p{}s{}{}", bdf.domain > 0 ? fmt::format("P{}", bdf.domain) : "", bdf.bus, bdf.slot,
-                     bdf.function > 0 ? fmt::format("f{}", bdf.function) : "");
-}
-
 void add_rdma(MachinePlan& machine, const std::vector<core::EfaFacts>& efas) {
   for (std::size_t i = 0; i < efas.size(); ++i) {
     const core::EfaFacts& efa = efas[i];
     const bool by_path = machine.options.naming == RdmaNaming::by_path;
-    const std::string name = by_path ? name_by_path(efa.bdf) : fmt::format("efa_{}", i);
+    const std::string name = by_path ? core::rdma_name_of(efa.bdf) : fmt::format("efa_{}", i);
     const std::string path = sysfs_path(efa.bdf, efa.pci_parent, efa.numa_node, machine.bridges);
     machine.rdma.push_back(
         {name, true, 0, {efa.bdf, path, 0x1d0f, efa.pci_device_id, kEthernetClass, efa.numa_node, "efa"}});
@@ -228,7 +130,7 @@ void add_rdma(MachinePlan& machine, const std::vector<core::EfaFacts>& efas) {
   for (const int bus : {0x73, 0x74}) {
     if (machine.type->name != "p6-b200.48xlarge") break;
     const model::Bdf bdf = make_bdf(bus, 0);
-    const std::string path = sysfs_path(bdf, parent_of(bdf, efas), 1, machine.bridges);
+    const std::string path = sysfs_path(bdf, core::pci_parent_of(bdf, efas), 1, machine.bridges);
     machine.rdma.push_back(
         {fmt::format("ibp{}s0f0", bus), false, 0, {bdf, path, 0x15b3, 0x1021, kInfinibandClass, 1, "mlx5_core"}});
   }
@@ -272,10 +174,10 @@ Result<MachinePlan> plan_machine(const HostPlan& plan) {
                 type.name + " with driver " + options.driver_version + " is never part of an UltraServer");
   }
 
-  const auto efas = place_efas(type);
-  if (type.family) add_neurons(machine, efas);
+  const core::InstancePlaces places = core::places_of(type);
+  if (type.family) add_neurons(machine, places);
   if (!options.without.contains(Part::efa)) {
-    add_rdma(machine, efas);
+    add_rdma(machine, places.efas);
     number_uverbs(machine.rdma);
   }
   const std::string root = "sys/devices/pci0000:00/";

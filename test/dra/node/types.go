@@ -118,8 +118,8 @@ func Types() []Type {
 		of(16, 8, 2, Switched, trn3Near, "trn3.48xlarge", "trn3s.48xlarge"),
 		of(16, 8, 2, Torus, trn3Near, "trn3p.48xlarge", "trn3pd98.48xlarge"),
 		of(16, 8, 2, Switched, trn3PdsNear, "trn3-dev0.48xlarge", "trn3-dev1.48xlarge"),
-		of(16, 8, 2, Switched, nil, "trn3s-es.48xlarge", "trn3sn.48xlarge", "trn3sn-es.48xlarge"),
-		of(4, 8, 2, Switched, nil, "trn3e.24xlarge", "trn3e-dev0.24xlarge"),
+		of(16, 8, 2, Switched, nil, "trn3n.48xlarge", "trn3s-es.48xlarge", "trn3sn.48xlarge", "trn3sn-es.48xlarge"),
+		of(4, 8, 2, Switched, nil, "trn3e.24xlarge", "trn3e-dev0.24xlarge", "trn3en.24xlarge"),
 		of(1, 8, 2, Alone, nil, "trn3.3xlarge", "trn3pd98.3xlarge", "trn3s-es.3xlarge", "trn3sn.3xlarge", "trn3sn-es.3xlarge"),
 	} {
 		all = append(all, some...)

@@ -53,6 +53,18 @@ TEST(PlacementOptions, NeedTheNodesNameAndSayWhichServer) {
               Contains(HasSubstr("--honor-placement has no effect")));
 }
 
+TEST(NodeStatusOptions, AStartupTaintNeedsTheWriter) {
+  const Parsed parsed =
+      parse({"--node-name", "n1", "--node-status", "on", "--startup-taint", "neuron-agent/b:NoSchedule"});
+  EXPECT_EQ(parsed.error, "");
+  EXPECT_THAT(describe(parsed.options), Contains("startup-taint=neuron-agent/b:NoSchedule"));
+  EXPECT_THAT(describe(parse({}).options), Contains("startup-taint=off"));
+  EXPECT_THAT(parse({"--startup-taint", "neuron-agent/b"}).error, HasSubstr("needs --node-status on"));
+  EXPECT_THAT(parse({"--mode", "dra", "--node-name", "n1", "--startup-taint", "neuron-agent/b"}).error,
+              HasSubstr("needs"));
+  EXPECT_THAT(parse({"--startup-taint", "neuron-agent/b:Never"}).error, HasSubstr("effects are"));
+}
+
 TEST(NodeStatusOptions, EachHasAVariable) {
   const std::vector<std::pair<const char*, const char*>> variables = {
       {"NODE_NAME", "n1"},

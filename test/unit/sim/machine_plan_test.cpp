@@ -72,6 +72,13 @@ TEST(MachinePlan, MadeUpTrainium3DevicesShareASwitchWithTheirNearestEfa) {
   }
 }
 
+TEST(MachinePlan, TheCatalogueKnowsTheServersOfAnUltraServer) {
+  for (const auto& type : core::all_instance_types()) {
+    const bool is_linked = platform_of(type.name, DriverGeneration{}) == Platform::ultraserver;
+    EXPECT_EQ(type.in_ultraserver, is_linked) << type.name;
+  }
+}
+
 TEST(MachinePlan, UverbsAreNotInTheOrderOfTheNames) {
   for (const char* type : {"trn1.32xlarge", "trn2.48xlarge", "p5.48xlarge"}) {
     const auto machine = *plan_machine(plan_of(type));

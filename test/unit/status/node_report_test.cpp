@@ -16,10 +16,10 @@ using ::testing::UnorderedElementsAre;
 
 TEST(NodeReport, LabelsSayWhatTheNodeHas) {
   EXPECT_THAT(report(well_host(), {}).labels,
-              UnorderedElementsAre(Pair("neuron-agent/family", "trn1"), Pair("neuron-agent/devices", "16"),
-                                   Pair("neuron-agent/cores", "32"), Pair("neuron-agent/lnc", "1"),
-                                   Pair("neuron-agent/driver", "2.21.37.0"), Pair("neuron-agent/efas", "8"),
-                                   Pair("neuron-agent/health", "healthy")));
+              UnorderedElementsAre(Pair("neuron.amazonaws.com/present", "true"), Pair("neuron-agent/family", "trn1"),
+                                   Pair("neuron-agent/devices", "16"), Pair("neuron-agent/cores", "32"),
+                                   Pair("neuron-agent/lnc", "1"), Pair("neuron-agent/driver", "2.21.37.0"),
+                                   Pair("neuron-agent/efas", "8"), Pair("neuron-agent/health", "healthy")));
 }
 
 TEST(NodeReport, WhatIsNotKnownHasNoLabel) {
@@ -29,7 +29,8 @@ TEST(NodeReport, WhatIsNotKnownHasNoLabel) {
   host.lnc.reset();
   host.devices[1].physical_cores.reset();
   EXPECT_THAT(report(host, {}).labels,
-              UnorderedElementsAre(Pair("neuron-agent/devices", "2"), Pair("neuron-agent/health", "healthy")));
+              UnorderedElementsAre(Pair("neuron.amazonaws.com/present", "true"), Pair("neuron-agent/devices", "2"),
+                                   Pair("neuron-agent/health", "healthy")));
 }
 
 TEST(NodeReport, ANodeWithoutHardwareSaysNothing) {
@@ -142,6 +143,21 @@ TEST(NodeReport, WhatNeedsAnotherInstanceIsTheNode) {
   EXPECT_EQ(said.reason, "SramEccUncorrected");
   EXPECT_THAT(said.message, HasSubstr("neuron5: 1 uncorrected SRAM errors; what to do: replace the instance"));
   EXPECT_THAT(said.message, HasSubstr("2 of 16 devices are unhealthy: neuron2, neuron5"));
+}
+
+// By which EKS's nodeRepairConfigOverrides select; docs/node-status.md has the same pairs.
+TEST(NodeReport, HardwareReadyHasTheReasonsOfAwsAgent) {
+  model::HostScan host = well_host();
+  set_health(host, 5, broken(5));
+  const NodeReport said = report(host, {.hardware_ready = true});
+  EXPECT_EQ(said.conditions[0].reason, "SramEccUncorrected");
+  EXPECT_EQ(said.conditions[1].reason, "NeuronSRAMUncorrectableError");
+  EXPECT_EQ(said.conditions[1].message, said.conditions[0].message);
+  EXPECT_EQ(hardware_reason("MemEccUncorrected"), "NeuronHBMUncorrectableError");
+  EXPECT_EQ(hardware_reason("HwHbmUeError"), "NeuronHBMUncorrectableError");
+  EXPECT_EQ(hardware_reason("HwNcUeError"), "NeuronNCUncorrectableError");
+  EXPECT_EQ(hardware_reason("HwDmaAbortError"), "NeuronDMAError");
+  EXPECT_EQ(hardware_reason("DeviceVanished"), "DeviceVanished") << "AWS's agent has none";
 }
 
 TEST(NodeReport, UnknownIsNeverHealthy) {

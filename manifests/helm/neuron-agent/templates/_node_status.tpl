@@ -15,6 +15,9 @@
 {{- with int .unhealthyDevicesForNode }}
 - --unhealthy-devices-for-node={{ . }}
 {{- end }}
+{{- with .startupTaint }}
+- --startup-taint={{ . }}
+{{- end }}
 {{- end }}
 {{- end -}}
 {{- end -}}

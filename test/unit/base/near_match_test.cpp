@@ -1,8 +1,8 @@
-#include "tools/neuron-sim/host_plan.h"
+#include "agent/base/near_match.h"
 
 #include <gtest/gtest.h>
 
-namespace neuron::sim {
+namespace neuron {
 namespace {
 
 const std::vector<std::string> kNames = {"trn1.2xlarge", "trn1.32xlarge", "trn1n.32xlarge", "inf2.48xlarge"};
@@ -22,4 +22,4 @@ TEST(NearMatch, NothingNear) {
 }
 
 }  // namespace
-}  // namespace neuron::sim
+}  // namespace neuron
