@@ -23,7 +23,6 @@ using plugin::dra::UltraServer;
 // ---- Values: each function makes the setter of one type. `get` gives the member of Options.
 
 using Set = std::function<Result<void>(Options&, const std::string&)>;
-
 template <typename Value>
 using Words = std::vector<std::pair<std::string, Value>>;
 
