@@ -40,7 +40,7 @@ void add_common(CLI::App& command, Options& options) {
 }
 
 int program(int argc, char** argv) {
-  CLI::App app{"AWS Neuron devices of a Kubernetes cluster. Reads through kubectl; changes nothing."};
+  CLI::App app{"AWS Neuron devices of a Kubernetes cluster, through kubectl. Changes nothing."};
   app.name("kubectl-neuron");
   app.set_version_flag("--version", std::string("kubectl-neuron ") + kVersion);
   app.require_subcommand(1);
@@ -54,14 +54,14 @@ int program(int argc, char** argv) {
   const std::vector<Command> commands = {
       {"nodes", "A line per node, with sums", [&](CLI::App& command) { add_nodes(command, nodes); },
        [&] { return run_nodes(options, nodes); }},
-      {"pods", "Pods with Neuron devices or interfaces, and those that wait",
-       [&](CLI::App& command) { add_pods(command, pods); }, [&] { return run_pods(options, pods); }},
-      {"top", "Utilization, memory and traffic by node, namespace and pod, live",
-       [&](CLI::App& command) { add_top(command, top); }, [&] { return run_top(options, top); }},
-      {"map", "Draw the fleet: its devices, who holds them, and what is broken",
-       [&](CLI::App& command) { add_map(command, map); }, [&] { return run_map(options, map); }},
-      {"dump", "Write all that the other commands read to one file",
-       [&](CLI::App& command) { add_dump(command, dump); }, [&] { return run_dump(options, dump); }},
+      {"pods", "Pods with devices or interfaces, and waiting ones", [&](CLI::App& command) { add_pods(command, pods); },
+       [&] { return run_pods(options, pods); }},
+      {"top", "Live use by node, namespace and pod", [&](CLI::App& command) { add_top(command, top); },
+       [&] { return run_top(options, top); }},
+      {"map", "Draw the fleet as SVG or HTML", [&](CLI::App& command) { add_map(command, map); },
+       [&] { return run_map(options, map); }},
+      {"dump", "Write what the other commands read to one file", [&](CLI::App& command) { add_dump(command, dump); },
+       [&] { return run_dump(options, dump); }},
   };
   for (const Command& command : commands) {
     CLI::App* added = app.add_subcommand(command.name, command.summary);
@@ -85,6 +85,7 @@ int program(int argc, char** argv) {
 int main(int argc, char** argv) {
   neuron::open_standard_streams();
   std::setlocale(LC_CTYPE, "");   // whether the terminal has UTF-8
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves is an error of print()
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves, and a full quota, are errors of a write
+  std::signal(SIGXFSZ, SIG_IGN);
   return neuron::fleet::program(argc, argv);
 }
