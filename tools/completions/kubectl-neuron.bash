@@ -13,21 +13,29 @@ _kubectl_neuron() {
     --cluster) words=$(kubectl config get-clusters 2>/dev/null | sed 1d) ;;
     --user) words=$(kubectl config get-users 2>/dev/null | sed 1d) ;;
     --as | --as-group) return ;;
-    -o | --output) words='table wide json csv' ;;
+    -o | --output)
+      words='table wide json csv'
+      [[ $command != map ]] || words='svg html'
+      ;;
+    --by) words='node namespace pod' ;;
+    --sort) words='name utilization memory devices health' ;;
+    --filter | --interval) return ;;
     *)
       if ((COMP_CWORD == 1)); then
-        words='nodes pods dump -h --help --version'
+        words='nodes pods top map dump -h --help --version'
       else
         case $command in
           nodes) words="-o --output $common" ;;
           pods) words="-o --output -A --all-namespaces $common" ;;
+          top) words="--by --sort --filter --interval --once --json $common" ;;
+          map) words="-o --output $common" ;;
           dump) words="--anonymise $common" ;;
         esac
       fi
       ;;
   esac
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
-  if [[ $command == dump && $current != -* ]] && ((${#COMPREPLY[@]} == 0)); then
+  if [[ $command == @(dump|map) && $current != -* ]] && ((${#COMPREPLY[@]} == 0)); then
     mapfile -t COMPREPLY < <(compgen -f -- "$current")
   fi
 }

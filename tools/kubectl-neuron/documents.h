@@ -26,10 +26,10 @@ inline constexpr std::array<Kind, kKinds> kAllKinds = {
 
 // The answer of a node's agent to GET /node, or why there is none.
 struct AgentAnswer {
-  std::string pod;      // "namespace/name" of the agent
-  std::string body;     // JSON, foreign; "" with `missing`
-  std::string missing;  // one sentence; "" with `body`
-  std::string metrics;  // what kept_metrics() (node_usage.h) left of GET /metrics; "": not asked for, or no answer
+  std::string pod;        // "namespace/name" of the agent
+  std::string body;       // JSON, foreign; "" with `missing`
+  std::string missing;    // one sentence; "" with `body`
+  std::string metrics{};  // what kept_metrics() (node_usage.h) left of GET /metrics; "": not asked for, or no answer
 };
 
 // Passive data. All texts are foreign and bounded.

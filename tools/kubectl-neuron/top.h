@@ -42,7 +42,8 @@ struct TopRow {
   std::optional<double> rx_bytes_per_second, tx_bytes_per_second;
   std::size_t unhealthy = 0;  // devices and interfaces; of a pod or namespace those that it holds
   std::size_t degraded = 0;   // and of unknown health
-  std::string condition;      // "not ready", "cordoned", "no report: <why>"; "" else
+  bool holders_known = true;  // of a node: the agent said who holds it; else the counts of held units mean nothing
+  std::string condition;      // "not ready", "cordoned", "holders unknown", "no report: <why>"; "" else
 };
 
 struct Top {

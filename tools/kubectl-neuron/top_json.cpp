@@ -17,10 +17,11 @@ Json text_or_null(const std::string& text) {
 }
 
 Json values_of(const TopRow& row) {
-  return {{"devices", row.devices},
-          {"cores", row.cores},
-          {"idle_cores", row.idle_cores},
-          {"efas", row.efas},
+  const auto held = [&](std::size_t count) { return row.holders_known ? Json(count) : Json(nullptr); };
+  return {{"devices", held(row.devices)},
+          {"cores", held(row.cores)},
+          {"idle_cores", row.percent ? Json(row.idle_cores) : Json(nullptr)},
+          {"efas", held(row.efas)},
           {"utilization_percent", or_null(row.percent)},
           {"device_memory_bytes", or_null(row.memory_bytes)},
           {"device_memory_size_bytes", or_null(row.memory_size)},
@@ -41,7 +42,7 @@ Json node_json(const TopRow& row) {
                       {"condition", text_or_null(row.condition)},
                       {"all_devices", row.all_devices},
                       {"all_cores", row.all_cores},
-                      {"pods", row.pods}},
+                      {"pods", row.holders_known ? Json(row.pods) : Json(nullptr)}},
                      row);
 }
 

@@ -106,6 +106,8 @@ class Rows {
     } else if (node.unschedulable) {
       of_node.row.condition = "cordoned";
     }
+    of_node.row.holders_known = node.report && node.report->pods;
+    if (node.report && !node.report->pods && of_node.row.condition.empty()) of_node.row.condition = "holders unknown";
     if (!node.report) {
       of_node.row.condition = "no report: " + printable(node.report_missing, kLongest);
       return;

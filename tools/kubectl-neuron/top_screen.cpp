@@ -80,7 +80,7 @@ screen::TableRow line_of(const TopRow& row, TopBy by, render::Charset charset) {
   screen::TableRow line;
   line.key = row.name;
   if (by == TopBy::node) {
-    const bool silent = row.all_devices == 0 && !row.condition.empty();
+    const bool silent = !row.holders_known;
     const auto share = [&](std::size_t part, std::size_t all) {
       return silent ? std::string(screen::kUnknown) : share_text(part, all);
     };

@@ -21,6 +21,41 @@ std::size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
+// "" where every element is closed in order, and every '&' begins a reference; else what is wrong.
+std::string xml_fault(std::string_view text) {
+  std::vector<std::string> open;
+  for (std::size_t at = 0; (at = text.find_first_of("<&", at)) != std::string_view::npos; ++at) {
+    const std::string_view rest = text.substr(at);
+    if (rest.front() == '&') {
+      const auto known = {"&amp;", "&lt;", "&gt;", "&quot;", "&apos;"};
+      if (std::none_of(known.begin(), known.end(), [&](const char* word) { return rest.starts_with(word); })) {
+        return "a bare & at " + std::string(rest.substr(0, 40));
+      }
+      continue;
+    }
+    const auto end = rest.find('>');
+    if (end == std::string_view::npos ||
+        std::count(rest.begin(), rest.begin() + static_cast<long>(end), '"') % 2 != 0) {
+      return "no end of " + std::string(rest.substr(0, 40));
+    }
+    const std::string_view tag = rest.substr(1, end - 1);
+    if (tag.starts_with('/')) {
+      if (open.empty() || open.back() != tag.substr(1)) return "not open: " + std::string(tag);
+      open.pop_back();
+    } else if (!tag.ends_with('/')) {
+      open.emplace_back(tag.substr(0, tag.find(' ')));
+    }
+  }
+  return open.empty() ? "" : "not closed: " + open.back();
+}
+
+TEST(FleetMap, IsXml) {
+  EXPECT_EQ(xml_fault(draw_map(test::small_fleet(), MapFormat::svg)), "");
+  EXPECT_EQ(xml_fault(draw_map(test::large_fleet(100), MapFormat::svg)), "");
+  EXPECT_NE(xml_fault("<a><b></a></b>"), "");
+  EXPECT_NE(xml_fault("<a>&nbsp;</a>"), "");
+}
+
 TEST(FleetMap, TheSmallFleetLooksAsItWasReviewed) {
   test::expect_golden_file("docs/pictures/kubectl-neuron-map.svg", draw_map(test::small_fleet(), MapFormat::svg));
 }
@@ -68,7 +103,8 @@ TEST(FleetMap, HostileNamesStayWords) {
     EXPECT_THAT(map, Not(HasSubstr("<script")));
     EXPECT_THAT(map, Not(HasSubstr("\x1b")));
     EXPECT_THAT(map, Not(HasSubstr("\xe2\x80\xae"))) << "turns the direction of text";
-    EXPECT_EQ(std::count(map.begin(), map.end(), '<'), std::count(map.begin(), map.end(), '>'));
+    const auto svg = map.find("<svg");
+    EXPECT_EQ(xml_fault(std::string_view(map).substr(svg, map.rfind("</svg>") + 6 - svg)), "");
   }
 }
 

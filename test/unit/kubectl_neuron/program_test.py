@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 import unittest
+import xml.dom.minidom
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 FAKE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "fakes", "fake_kubectl.py")
@@ -165,6 +166,23 @@ class Program(Case):
         for words in (["nodes", "-o", "xml"], ["nonsense"], [], ["nodes", "--frm", "x"]):
             self.assertEqual(self.run_it({}, *words).returncode, 2)
         self.fails(self.run_it({}, "nodes", "--from", "/nowhere/at.all"), "/nowhere/at.all")
+
+    def test_it_needs_only_what_every_linux_has(self):
+        needed = subprocess.run(["objdump", "-p", PROGRAM], capture_output=True, text=True, check=True).stdout
+        names = {line.split()[1].split(".")[0] for line in needed.splitlines() if line.split()[:1] == ["NEEDED"]}
+        self.assertLessEqual(names, {"libc", "libm", "libz", "ld-linux-x86-64", "ld-linux-aarch64"})
+
+    def test_map_and_top_read_the_same(self):
+        answers = cluster()
+        for words in (["top", "--once"], ["top", "--json"], ["map", "-"], ["map", "-o", "html", "-"]):
+            result = self.run_it(answers, *words)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("n2", result.stdout)
+        picture = os.path.join(self.place.name, "fleet.svg")
+        self.assertEqual(self.run_it(answers, "map", picture).returncode, 0)
+        self.assertEqual(len(xml.dom.minidom.parse(picture).getElementsByTagName("svg")), 1)
+        self.fails(self.run_it(answers, "map", "/nowhere/fleet.svg"), "/nowhere/fleet.svg")
+        self.fails(self.run_it(answers, "top", "--interval", "soon"), "soon")
 
 
 class Completion(Case):

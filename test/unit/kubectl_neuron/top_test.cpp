@@ -97,6 +97,12 @@ TEST(Top, UnknownIsNeitherIdleNorZero) {
   const TopRow& silent = row_of(top.nodes, "ip-10-0-2-5.us-west-2.compute.internal");
   EXPECT_THAT(silent.condition, HasSubstr("no report: its agent"));
   const std::string text = print_top(top, {}, render::Charset::utf8, 120).to_text();
+  sample.fleet.nodes[0].report->pods.reset();
+  const Top without = sample.top();
+  EXPECT_EQ(row_of(without.nodes, sample.fleet.nodes[0].name).condition, "holders unknown");
+  const auto json = nlohmann::json::parse(top_json(without, TopSort::name, "", 5));
+  EXPECT_EQ(json["nodes"][0]["devices"], nullptr) << "nobody said who holds them";
+  EXPECT_EQ(json["nodes"][0]["all_devices"], 16);
   EXPECT_THAT(text, HasSubstr("n/a of them idle"));
   EXPECT_THAT(text, Not(HasSubstr("0.0%")));
 }
