@@ -47,12 +47,18 @@ int program(int argc, char** argv) {
   Options options;
   NodesOptions nodes;
   PodsOptions pods;
+  WhyOptions why;
+  PlanOptions plan;
   DumpOptions dump;
   const std::vector<Command> commands = {
       {"nodes", "A line per node, with sums", [&](CLI::App& command) { add_nodes(command, nodes); },
        [&] { return run_nodes(options, nodes); }},
       {"pods", "Pods with Neuron devices or interfaces, and those that wait",
        [&](CLI::App& command) { add_pods(command, pods); }, [&] { return run_pods(options, pods); }},
+      {"why", "Why a pod waits, was refused or is badly placed; what would let it in",
+       [&](CLI::App& command) { add_why(command, why); }, [&] { return run_why(options, why); }},
+      {"plan", "How many pods of a manifest fit, and where", [&](CLI::App& command) { add_plan(command, plan); },
+       [&] { return run_plan(options, plan); }},
       {"dump", "Write all that the other commands read to one file",
        [&](CLI::App& command) { add_dump(command, dump); }, [&] { return run_dump(options, dump); }},
   };
