@@ -30,6 +30,7 @@ struct Holding {
   bool left_out = false;   // Ledger::reconcile: the same
   bool in_list = false;    // given while the agent's PodResources List was open: the kubelet may offer it although held
   bool offered = false;    // in_list, and the kubelet has offered one of its units since
+  std::string claim_namespace{};  // of `claim`; "": not known
 };
 
 }  // namespace neuron::holdings

@@ -10,6 +10,10 @@
 namespace neuron::metrics {
 namespace {
 
+constexpr int kOk = 200;
+constexpr int kNotFound = 404;
+constexpr int kUnavailable = 503;
+
 std::optional<TlsFiles> logged(std::optional<TlsFiles> files) {
   if (!files) return files;
   files->on_change = [](const std::string& problem) {
@@ -24,24 +28,19 @@ std::optional<TlsFiles> logged(std::optional<TlsFiles> files) {
 
 }  // namespace
 
-HttpAnswer MetricsPage::answer(std::string_view accept) {
-  const TextFormat format = format_for(accept);
+KeptText::Text KeptText::get(std::uint64_t scan, const std::function<Text()>& make) {
   const SteadyTime now = clock_.now();
-  const std::uint64_t scan = ports_.scan();
-  HttpAnswer answer;
-  answer.content_type = content_type(format);
   const MutexLock lock(mutex_);
-  Text& kept = texts_[static_cast<std::size_t>(format)];
-  if (!kept.text || kept.scan != scan || now - kept.made_at >= kGoodFor) {
-    kept = {std::make_shared<const std::string>(render_metrics(ports_.gather(), format)), now, scan};
-    const MutexLock quiet_lock(quiet_mutex_);
-    made_at_ = clock_.now();
-  }
-  answer.shared = kept.text;
-  return answer;
+  if (text_ && text_scan_ == scan && now - text_at_ < kGoodFor) return text_;
+  text_ = make();
+  text_at_ = now;
+  text_scan_ = scan;
+  const MutexLock quiet_lock(quiet_mutex_);
+  made_at_ = clock_.now();
+  return text_;
 }
 
-bool MetricsPage::take_quiet() {
+bool KeptText::take_quiet() {
   const SteadyTime now = clock_.now();
   const MutexLock lock(quiet_mutex_);
   if (!made_at_ || now - *made_at_ < kGoodFor) return false;
@@ -49,8 +48,34 @@ bool MetricsPage::take_quiet() {
   return true;
 }
 
-Probes::Probes(std::optional<ListenAddress> address, const Clock& clock, MetricsPage* page, std::optional<TlsFiles> tls)
-    : address_(std::move(address)), clock_(clock), page_(page), tls_(std::move(tls)), turned_at_(clock.now()) {}
+HttpAnswer MetricsPage::answer(std::string_view accept) {
+  const TextFormat format = format_for(accept);
+  HttpAnswer answer;
+  answer.content_type = content_type(format);
+  answer.shared = texts_[static_cast<std::size_t>(format)].get(
+      ports_.scan(), [&] { return std::make_shared<const std::string>(render_metrics(ports_.gather(), format)); });
+  return answer;
+}
+
+bool MetricsPage::take_quiet() {
+  bool is_quiet = false;
+  for (KeptText& text : texts_) is_quiet = text.take_quiet() || is_quiet;
+  return is_quiet;
+}
+
+HttpAnswer NodePage::answer() {
+  HttpAnswer answer;
+  answer.content_type = "application/json";
+  answer.shared = text_.get(ports_.scan(), [this]() -> KeptText::Text {
+    auto text = ports_.make();
+    return text ? std::make_shared<const std::string>(*std::move(text)) : nullptr;
+  });
+  if (answer.shared == nullptr) return {kUnavailable, "the node has not been scanned yet\n"};
+  return answer;
+}
+
+Probes::Probes(std::optional<ListenAddress> address, const Clock& clock, Pages pages, std::optional<TlsFiles> tls)
+    : address_(std::move(address)), clock_(clock), pages_(pages), tls_(std::move(tls)), turned_at_(clock.now()) {}
 
 void Probes::turn(const Readiness& readiness) {
   const SteadyTime now = clock_.now();
@@ -60,7 +85,9 @@ void Probes::turn(const Readiness& readiness) {
     readiness_ = readiness;
   }
   if (address_ && !server_ && now >= retry_at_) serve(now);
-  if (page_ != nullptr && page_->take_quiet()) ::malloc_trim(0);
+  const bool metrics_quiet = pages_.metrics != nullptr && pages_.metrics->take_quiet();
+  const bool node_quiet = pages_.node != nullptr && pages_.node->take_quiet();
+  if (metrics_quiet || node_quiet) ::malloc_trim(0);
 }
 
 void Probes::serve(SteadyTime now) {
@@ -86,7 +113,10 @@ std::optional<std::uint16_t> Probes::port() const {
 
 HttpAnswer Probes::answer(const HttpRequest& request) const {
   const std::string_view path = request.path;
-  if (path == "/metrics" && page_ != nullptr) return page_->answer(request.accept);
+  if (path == "/metrics" && pages_.metrics != nullptr) return pages_.metrics->answer(request.accept);
+  if (path == "/node") {
+    return pages_.node != nullptr ? pages_.node->answer() : HttpAnswer{kNotFound, "off: --node-document\n"};
+  }
   SteadyTime turned_at;
   Readiness readiness;
   {
@@ -94,11 +124,8 @@ HttpAnswer Probes::answer(const HttpRequest& request) const {
     turned_at = turned_at_;
     readiness = readiness_;
   }
-  constexpr int kOk = 200;
-  constexpr int kNotFound = 404;
-  constexpr int kUnavailable = 503;
   if (path == "/readyz") return {readiness.ready ? kOk : kUnavailable, readiness.text};
-  if (path != "/healthz") return {kNotFound, "paths are /healthz, /readyz and /metrics\n"};
+  if (path != "/healthz") return {kNotFound, "paths are /healthz, /readyz, /metrics and /node\n"};
   const auto age = clock_.now() - turned_at;
   if (age <= kLoopDue) return {kOk, "ok\n"};
   return {kUnavailable, fmt::format("the main loop has not run for {} s\n",

@@ -15,42 +15,75 @@
 #include "agent/metrics/exposition.h"
 #include "agent/metrics/http_server.h"
 
-// The paths that the agent answers on --metrics-address: the kubelet's probes /healthz and /readyz, and /metrics.
+// The paths that the agent answers on --metrics-address: the kubelet's probes /healthz and /readyz, /metrics and /node.
 namespace neuron::metrics {
 
-// The text of /metrics, for any number of clients: rendered again after a scan, else at most once a second, and shared
-// by all clients in between, so that many or hostile ones cost one rendering. Thread-safe.
-class MetricsPage {
+// A text for any number of clients: made again after a scan, else at most once a second, and shared by all clients in
+// between, so that many or hostile ones cost one rendering. Thread-safe; `clock` must outlive it.
+class KeptText {
  public:
   static constexpr std::chrono::seconds kGoodFor{1};
+  using Text = std::shared_ptr<const std::string>;
 
-  struct Ports {
-    std::function<MetricsInput()> gather;  // must neither block nor read the machine
-    std::function<std::uint64_t()> scan;   // number of the newest scan (model::Snapshot::number); 0: none
-  };
-  // `clock` must outlive it.
-  MetricsPage(Ports ports, const Clock& clock) : ports_(std::move(ports)), clock_(clock) {}
+  explicit KeptText(const Clock& clock) : clock_(clock) {}
 
-  // `accept`: the client's header Accept.
-  [[nodiscard]] HttpAnswer answer(std::string_view accept) EXCLUDES(mutex_, quiet_mutex_);
+  // `scan`: number of the newest. `make`: nullptr is returned, and not kept.
+  [[nodiscard]] Text get(std::uint64_t scan, const std::function<Text()>& make) EXCLUDES(mutex_, quiet_mutex_);
 
   // True once after each burst of renderings, when there was none for kGoodFor: the memory that they took, several
   // times the size of the text, can be returned to the system. Does not wait for a rendering.
   [[nodiscard]] bool take_quiet() EXCLUDES(quiet_mutex_);
 
  private:
-  struct Text {
-    std::shared_ptr<const std::string> text;  // nullptr: none yet
-    SteadyTime made_at{};
-    std::uint64_t scan = 0;
-  };
-
-  const Ports ports_;
   const Clock& clock_;
-  Mutex mutex_;                                                 // held during a rendering
-  std::array<Text, 2> texts_ GUARDED_BY(mutex_);                // by TextFormat
+  Mutex mutex_;                   // held during a rendering
+  Text text_ GUARDED_BY(mutex_);  // nullptr: none yet
+  SteadyTime text_at_ GUARDED_BY(mutex_){};
+  std::uint64_t text_scan_ GUARDED_BY(mutex_) = 0;
   Mutex quiet_mutex_;                                           // taken last
   std::optional<SteadyTime> made_at_ GUARDED_BY(quiet_mutex_);  // of the last rendering since take_quiet()
+};
+
+// /metrics. Thread-safe.
+class MetricsPage {
+ public:
+  struct Ports {
+    std::function<MetricsInput()> gather;  // must neither block nor read the machine
+    std::function<std::uint64_t()> scan;   // number of the newest scan (model::Snapshot::number); 0: none
+  };
+  // `clock` must outlive it.
+  MetricsPage(Ports ports, const Clock& clock) : ports_(std::move(ports)), texts_{{KeptText(clock), KeptText(clock)}} {}
+
+  // `accept`: the client's header Accept.
+  [[nodiscard]] HttpAnswer answer(std::string_view accept);
+  [[nodiscard]] bool take_quiet();  // of either text
+
+ private:
+  const Ports ports_;
+  std::array<KeptText, 2> texts_;  // by TextFormat
+};
+
+// /node: the node's report as JSON (agent/report). Thread-safe.
+class NodePage {
+ public:
+  struct Ports {
+    std::function<std::optional<std::string>()> make;  // nullopt before the first scan; as MetricsPage's gather
+    std::function<std::uint64_t()> scan;               // likewise
+  };
+  NodePage(Ports ports, const Clock& clock) : ports_(std::move(ports)), text_(clock) {}
+
+  [[nodiscard]] HttpAnswer answer();
+  [[nodiscard]] bool take_quiet() { return text_.take_quiet(); }
+
+ private:
+  const Ports ports_;
+  KeptText text_;
+};
+
+// Paths beside the probes; nullptr: it is not answered. They outlive the server.
+struct Pages {
+  MetricsPage* metrics = nullptr;
+  NodePage* node = nullptr;
 };
 
 // The answer to /readyz.
@@ -60,8 +93,8 @@ struct Readiness {
   friend bool operator==(const Readiness&, const Readiness&) = default;
 };
 
-// Answers /healthz (the main loop runs), /readyz (as the loop last reported) and /metrics. One thread serves all
-// clients, so a probe may wait for a rendering of /metrics and the locks of its sources; of these the lock of
+// Answers /healthz (the main loop runs), /readyz (as the loop last reported) and the pages. One thread serves all
+// clients, so a probe may wait for a rendering of a page and the locks of its sources; of these the lock of
 // plugin/device/allocations.h is held during one stat() of the kubelet's checkpoint. A port that is taken, or a
 // certificate that cannot be read, affects nothing else: it is logged once and tried again.
 class Probes {
@@ -69,9 +102,8 @@ class Probes {
   static constexpr std::chrono::seconds kLoopDue{10};  // an idle loop turns every 2 s
   static constexpr std::chrono::seconds kRetry{5};     // after the server failed to start
 
-  // `address`: nullopt starts no server. `page`: nullptr without /metrics. `tls`: nullopt for plain HTTP. `clock` and
-  // the page must outlive it.
-  Probes(std::optional<ListenAddress> address, const Clock& clock, MetricsPage* page = nullptr,
+  // `address`: nullopt starts no server. `tls`: nullopt for plain HTTP. `clock` must outlive it.
+  Probes(std::optional<ListenAddress> address, const Clock& clock, Pages pages = {},
          std::optional<TlsFiles> tls = std::nullopt);
 
   // Main thread, at each turn of its loop; starts the server where there is none yet.
@@ -87,7 +119,7 @@ class Probes {
 
   const std::optional<ListenAddress> address_;
   const Clock& clock_;
-  MetricsPage* const page_;
+  const Pages pages_;
   const std::optional<TlsFiles> tls_;
   SteadyTime retry_at_{};
   std::string last_error_;  // as logged

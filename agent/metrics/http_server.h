@@ -35,7 +35,7 @@ struct HttpRequest {
 // Short answers are always possible: long ones are refused with 503 before they take all places, and of the clients
 // that have not sent a request yet the oldest is dropped for a new one. So a probe of the kubelet is answered whatever
 // other clients do. Over TLS where files for that are given. The only user of libevent
-// (docs/adr/0010-libevent.md). /healthz, /readyz and /metrics are answered through it (agent/metrics/endpoints.h).
+// (docs/adr/0010-libevent.md). The paths are in agent/metrics/endpoints.h.
 class HttpServer {
  public:
   // On the server's thread: must not block, must not throw.

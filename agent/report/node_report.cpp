@@ -15,7 +15,7 @@ std::optional<std::vector<std::string>> pods_where(const NodeReport& report, Hol
   if (!report.pods) return std::nullopt;
   std::set<std::string> names;
   for (const PodUse& use : *report.pods) {
-    if (holds(use)) names.insert(use.pod_namespace + '/' + use.pod);
+    if (holds(use)) names.insert(use.pod.empty() ? "unknown" : use.pod_namespace + '/' + use.pod);
   }
   return std::vector<std::string>(names.begin(), names.end());
 }

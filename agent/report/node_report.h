@@ -19,7 +19,7 @@ namespace neuron::report {
 
 // One container and what it holds through device plugins, or by one claim, as the kubelet reports it.
 struct PodUse {
-  std::string pod_namespace;
+  std::string pod_namespace;  // "" with the next two: the kubelet has not named the holder yet
   std::string pod;
   std::string container;
   std::set<int> devices;       // held whole, or through some of their cores
@@ -57,7 +57,8 @@ struct NodeReport {
 // Indices of the devices that host.efas[position] is among the nearest of, ascending.
 [[nodiscard]] std::vector<int> near_devices(const NodeReport& report, std::size_t position);
 
-// "namespace/pod" of all holders of this device or part of it, unique; nullopt when the kubelet did not answer.
+// "namespace/pod" of all holders of this device or part of it, unique, "unknown" for those without a name; nullopt when
+// the kubelet did not answer.
 [[nodiscard]] std::optional<std::vector<std::string>> pods_on_device(const NodeReport& report, int device_index);
 [[nodiscard]] std::optional<std::vector<std::string>> pods_on_efa(const NodeReport& report, const std::string& name);
 

@@ -1,7 +1,7 @@
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "agent/base/parse.h"
+#include "agent/report/document_keys.h"
 #include "agent/report/node_report.h"
 
 namespace neuron::report {
@@ -10,8 +10,6 @@ namespace {
 using Json = nlohmann::ordered_json;  // keys in the order of insertion
 using model::CoreSignals;
 using model::DeviceSignals;
-
-constexpr const char* kFormat = "neuron-ls/1";
 
 // An object with room for all of its keys: one that grows copies what it holds, since its keys are const.
 Json make_object() {
@@ -51,36 +49,6 @@ Json health_json(const model::Health& health) {
   object["action"] = text_or_null(health.action);
   return object;
 }
-
-struct DeviceCounter {
-  const char* name;
-  std::optional<std::uint64_t> DeviceSignals::*field;
-};
-constexpr std::array<DeviceCounter, 10> kDeviceCounters = {{
-    {"sram_ecc_uncorrected", &DeviceSignals::sram_ecc_uncorrected},
-    {"mem_ecc_uncorrected", &DeviceSignals::mem_ecc_uncorrected},
-    {"mem_ecc_repairable_uncorrected", &DeviceSignals::mem_ecc_repairable_uncorrected},
-    {"sram_ecc_corrected", &DeviceSignals::sram_ecc_corrected},
-    {"mem_ecc_corrected", &DeviceSignals::mem_ecc_corrected},
-    {"heartbeat", &DeviceSignals::heartbeat},
-    {"hw_error_events", &DeviceSignals::hw_error_events},
-    {"hbm_ecc_errors", &DeviceSignals::hbm_ecc_errors},
-    {"repairable_hbm_ecc_errors", &DeviceSignals::repairable_hbm_ecc_errors},
-    {"sram_ecc_errors", &DeviceSignals::sram_ecc_errors},
-}};
-
-struct CoreCounter {
-  const char* name;
-  std::optional<std::uint64_t> CoreSignals::*field;
-};
-constexpr std::array<CoreCounter, 6> kCoreCounters = {{
-    {"device_memory_bytes", &CoreSignals::device_memory_bytes},
-    {"hw_error", &CoreSignals::hw_error},
-    {"hw_hbm_ue_error", &CoreSignals::hw_hbm_ue_error},
-    {"hw_nc_ue_error", &CoreSignals::hw_nc_ue_error},
-    {"hw_dma_abort_error", &CoreSignals::hw_dma_abort_error},
-    {"hw_repairable_hbm_ue_error", &CoreSignals::hw_repairable_hbm_ue_error},
-}};
 
 Json signals_json(const DeviceSignals& signals) {
   Json object = make_object();
@@ -197,9 +165,9 @@ Json pods_json(const std::optional<std::vector<PodUse>>& pods) {
   Json list = Json::array();
   for (const PodUse& use : *pods) {
     Json object = make_object();
-    object["namespace"] = use.pod_namespace;
-    object["pod"] = use.pod;
-    object["container"] = use.container;
+    object["namespace"] = text_or_null(use.pod_namespace);
+    object["pod"] = text_or_null(use.pod);
+    object["container"] = text_or_null(use.container);
     object["claim"] = text_or_null(use.claim);
     object["claim_namespace"] = text_or_null(use.claim.empty() ? "" : use.pod_namespace);
     object["devices"] = use.devices;

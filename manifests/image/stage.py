@@ -56,11 +56,11 @@ class Stage:
         self.libraries = {}  # soname -> path on this machine, of everything staged so far
 
     def programs(self):
-        """Paths below the install directory, sorted."""
+        """Paths below the install directory, sorted; those of a workstation alone are left out."""
         return sorted(
             str(path.relative_to(self.install))
             for folder in ("usr/bin", "usr/libexec/neuron-node-agent")
-            for path in (self.install / folder).iterdir())
+            for path in (self.install / folder).iterdir() if not path.name.startswith("kubectl"))
 
     def assert_version(self, version):
         for program in self.programs():

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "agent/host/usage_reader.h"
+#include "agent/report/make_node_report.h"
 #include "neuron_version.h"
 
 namespace neuron::plugin {
@@ -41,6 +42,11 @@ void log_unanswered(const std::vector<model::Unanswered>& parts) {
   spdlog::warn("usage metrics incomplete: {}", text);
 }
 
+std::uint64_t number_of(const monitor::SnapshotStore& store) {
+  const model::SnapshotPtr newest = store.newest();
+  return newest ? newest->number : 0;
+}
+
 metrics::Durations durations_of(const CallFigures::Calls& calls) {
   const auto& bounds = CallFigures::kBounds;
   return {{bounds.begin(), bounds.end()}, {calls.counts.begin(), calls.counts.end()}, calls.sum_seconds};
@@ -72,15 +78,13 @@ MetricsSources::MetricsSources(const RootPtr& machine, const Parts& parts, Ports
                 },
                 log_unanswered},
                parts.clock, sample_interval(parts.scan_interval)),
-      page_({[this] { return gather(); },
-             [&store = parts.store] {
-               const model::SnapshotPtr snapshot = store.newest();
-               return snapshot ? snapshot->number : 0;
-             }},
-            parts.clock) {}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): what a std::function owns
+      page_({[this] { return gather(); }, [&store = parts.store] { return number_of(store); }}, parts.clock),
+      node_page_({[this] { return node_document(); }, [&store = parts.store] { return number_of(store); }},
+                 parts.clock) {}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): what a std::function owns
 
 void MetricsSources::set_registered(std::map<std::string, bool> registered) {
   const MutexLock lock(mutex_);
+  holders_known_ = holders_known_ || std::ranges::any_of(registered, [](const auto& one) { return one.second; });
   registered_.swap(registered);
 }
 
@@ -124,6 +128,21 @@ metrics::MetricsInput MetricsSources::gather() {
   if (input.snapshot) input.instance = instance_of(input.snapshot->host, parts_.node_name, place);
   input.agent = agent_figures(input.snapshot);
   return input;
+}
+
+bool MetricsSources::knows_holders() const {
+  const MutexLock lock(mutex_);
+  return holders_known_;
+}
+
+std::optional<std::string> MetricsSources::node_document() const {
+  const model::SnapshotPtr snapshot = ports_.numbered(parts_.store.newest());
+  if (!snapshot) return std::nullopt;
+  report::NodeReport report = report::make_node_report(snapshot->host);
+  if (knows_holders() || (report.host.devices.empty() && report.host.efas.empty())) {
+    report.pods = report::pod_uses(ports_.by_container ? ports_.by_container() : ports_.holdings(), report);
+  }
+  return report::node_report_json(report, report::JsonLayout::one_line);
 }
 
 }  // namespace neuron::plugin

@@ -19,8 +19,8 @@
 
 namespace neuron::plugin {
 
-// Gathers the input of /metrics, in either mode, from what others keep: the newest snapshot and samples, copies of
-// holdings and counts. Reads no file and makes no call. Thread-safe.
+// Gathers the input of /metrics and /node, in either mode, from what others keep: the newest snapshot and samples,
+// copies of holdings and counts. Reads no file and makes no call. Thread-safe.
 class MetricsSources {
  public:
   // Differences between the modes; must not block.
@@ -28,6 +28,8 @@ class MetricsSources {
     std::function<std::vector<holdings::Holding>()> holdings;
     // The newest scan (may be null) in the numbering of those holdings, with held devices that it lacks.
     std::function<model::SnapshotPtr(model::SnapshotPtr)> numbered;
+    // For /node: with a claim once for each container that uses it. Empty: as `holdings`.
+    std::function<std::vector<holdings::Holding>()> by_container{};
     // Of those holdings. Empty: the mode has no resources.
     std::function<std::vector<metrics::Offered>(const std::vector<holdings::Holding>&)> offered{};
   };
@@ -49,9 +51,14 @@ class MetricsSources {
   void set_registered(std::map<std::string, bool> registered) EXCLUDES(mutex_);
 
   [[nodiscard]] metrics::MetricsInput gather() EXCLUDES(mutex_);
+  // The newest snapshot as a node's report; nullopt before the first. What containers hold is unknown until the kubelet
+  // has accepted a registration, which comes after it was asked.
+  [[nodiscard]] std::optional<std::string> node_document() const EXCLUDES(mutex_);
   [[nodiscard]] metrics::MetricsPage& page() { return page_; }
+  [[nodiscard]] metrics::NodePage& node_page() { return node_page_; }
 
  private:
+  [[nodiscard]] bool knows_holders() const EXCLUDES(mutex_);
   [[nodiscard]] metrics::AgentFigures agent_figures(const model::SnapshotPtr& snapshot) const EXCLUDES(mutex_);
 
   const Parts parts_;
@@ -59,9 +66,11 @@ class MetricsSources {
   const double started_at_ = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   mutable Mutex mutex_;
   std::map<std::string, bool> registered_ GUARDED_BY(mutex_);
+  bool holders_known_ GUARDED_BY(mutex_) = false;
   std::optional<SteadyTime> first_asked_at_ GUARDED_BY(mutex_);  // for samples
   monitor::UsageSampler sampler_;
   metrics::MetricsPage page_;
+  metrics::NodePage node_page_;
 };
 
 // The labels of every series. `place`: of the node's object.

@@ -96,7 +96,8 @@ void NodeDaemon::start(OnNode on_node, MetricsSources::Ports metrics) {
                    MetricsSources::Parts{settings_.node_name, settings_.scan_interval, clock_, store_, figures_,
                                          *scan_timer_, workers_, monitor_, api_ ? &*api_ : nullptr},
                    std::move(metrics));
-  probes_.emplace(settings_.metrics_address, clock_, &sources_->page(), tls_files(settings_));
+  const metrics::Pages pages{&sources_->page(), settings_.node_document ? &sources_->node_page() : nullptr};
+  probes_.emplace(settings_.metrics_address, clock_, pages, tls_files(settings_));
 }
 
 void NodeDaemon::turn(const metrics::Readiness& readiness, std::map<std::string, bool> registered) {

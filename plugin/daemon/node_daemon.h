@@ -46,6 +46,7 @@ struct DaemonSettings {
   std::optional<ListenAddress> metrics_address;  // --metrics-address; nullopt: off
   std::string metrics_tls_cert;                  // --metrics-tls-cert; "" with the next: plain HTTP
   std::string metrics_tls_key;                   // --metrics-tls-key
+  bool node_document = true;                     // --node-document
 };
 
 // Threads that may hang at the end, and what they would hang in, for the log.

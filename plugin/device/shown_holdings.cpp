@@ -62,6 +62,7 @@ std::vector<Holding> claims_to_holdings(const grant::NodeUnits& node, const std:
     Holding holder{Resource::neuroncore, {}, {}, {}, model::holder_of(one), 0, {}};
     holder.shown_as = model::holder_name(one);
     holder.claim = one.claim;
+    holder.claim_namespace = one.pod_namespace;
     for (Holding& holding : holdings_of(node, hardware, holder)) {
       if (!holding.units.empty()) holdings.push_back(std::move(holding));
     }

@@ -49,6 +49,7 @@ func TestKustomizeMakesTheStaticFiles(t *testing.T) {
 // Components are patches, written by hand: each makes of a folder what a value makes of the chart.
 func TestComponentsAreValuesOfTheChart(t *testing.T) {
 	for component, one := range map[string]variant{
+		"kubectl-neuron-role":    {"base", []string{"kubectlNeuron.roles=true"}},
 		"lnc-file":               {"base", []string{"lncFile=true"}},
 		"monitoring":             {"base", []string{"metrics.podMonitor.enabled=true", "metrics.prometheusRule.enabled=true", "metrics.dashboard.enabled=true"}},
 		"network-policy":         {"base", []string{"metrics.networkPolicy.enabled=true"}},

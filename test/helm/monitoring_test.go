@@ -70,6 +70,41 @@ func TestNetworkPolicyValues(t *testing.T) {
 	}
 }
 
+func TestTheNodeDocumentCanBeTurnedOff(t *testing.T) {
+	const off = `"--node-document=off"`
+	for _, mode := range []string{"device-plugin", "dra"} {
+		for _, set := range daemonSets(rendered(t, "mode="+mode, "metrics.nodeDocument=false")) {
+			if args := text(at(container(set), "args")); !strings.Contains(args, off) {
+				t.Errorf("%s: arguments %s", mode, args)
+			}
+		}
+		for _, set := range daemonSets(rendered(t, "mode="+mode)) {
+			if args := text(at(container(set), "args")); strings.Contains(args, "node-document") {
+				t.Errorf("%s: arguments %s", mode, args)
+			}
+		}
+	}
+}
+
+func TestRolesOfKubectlNeuron(t *testing.T) {
+	for _, one := range rendered(t) {
+		if kind := one["kind"]; kind == "ClusterRole" || kind == "Role" {
+			t.Errorf("by default there is %s", nameOf(one))
+		}
+	}
+	objects := rendered(t, "kubectlNeuron.roles=true", "namespaceOverride=accelerators", "fullnameOverride=chips")
+	role := ofKind(objects, "Role")
+	if at(role, "metadata", "namespace") != "accelerators" || at(role, "metadata", "name") != "chips-kubectl" {
+		t.Errorf("role %s", text(role["metadata"]))
+	}
+	if got := text(role["rules"]); got != `[{"apiGroups":[""],"resources":["pods/proxy"],"verbs":["get"]}]` {
+		t.Errorf("rules %s", got)
+	}
+	if ofKind(objects, "ClusterRole") == nil || ofKind(objects, "ClusterRoleBinding") != nil || ofKind(objects, "RoleBinding") != nil {
+		t.Error("no cluster role, or it is bound to somebody")
+	}
+}
+
 func TestMonitoringNeedsMetrics(t *testing.T) {
 	for _, settings := range [][]string{
 		{"metrics.networkPolicy.enabled=true", "metrics.enabled=false"},

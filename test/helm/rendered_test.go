@@ -44,6 +44,7 @@ func renderings() map[string]rendering {
 		"components/dra-extended-resources/class.yaml":  {[]string{"mode=dra", "dra.extendedResources=true"}, "dra-neuroncore-class.yaml"},
 		"components/dra-dranet-class/class.yaml":        {[]string{"mode=dra", "dra.dranetClass=true"}, "dra-dranet-class.yaml"},
 		"components/network-policy/network-policy.yaml": {[]string{"metrics.networkPolicy.enabled=true"}, "monitoring.yaml"},
+		"components/kubectl-neuron-role/roles.yaml":     {[]string{"kubectlNeuron.roles=true"}, "kubectl-neuron.yaml"},
 		"components/dra-claim-policy/policy.yaml":       {[]string{"mode=dra", "dra.claimPolicy=true"}, "dra-claim-policy.yaml"},
 		"components/neuron-monitor-service/services.yaml": {
 			[]string{"metrics.neuronMonitorService.enabled=true", "metrics.tls.secretName=neuron-agent-tls"}, "monitoring.yaml"},

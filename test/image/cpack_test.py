@@ -16,7 +16,7 @@ from checks import MEMORY, Skip, output_of, run_all
 top, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 build = top / "build/release"
 golden = top / "test/image/package_files.txt"
-programs = ["neuron-agent", "neuron-gather", "neuron-ls", "neuron-sim", "neuron-top"]
+programs = ["kubectl-neuron", "neuron-agent", "neuron-gather", "neuron-ls", "neuron-sim", "neuron-top"]
 work = tempfile.TemporaryDirectory()
 packages = pathlib.Path(work.name)
 

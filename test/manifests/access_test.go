@@ -49,6 +49,28 @@ var granting = map[string]access{
 	},
 }
 
+// Users of kubectl neuron read, and reach the pods of the agent's namespace alone; nobody is bound.
+func TestKubectlNeuronRoleOnlyReads(t *testing.T) {
+	objects := kustomized(t, "base", []string{"kubectl-neuron-role"}, "namespace: other\n")
+	want := []rbacv1.PolicyRule{
+		ruleOf("", []string{"nodes", "pods", "events"}, "get", "list"),
+		ruleOf(resourcev1.GroupName, []string{"resourceslices", "resourceclaims", "resourceclaimtemplates", "deviceclasses"}, "get", "list"),
+	}
+	if role := one[*rbacv1.ClusterRole](t, objects); !reflect.DeepEqual(role.Rules, want) || role.AggregationRule != nil {
+		t.Errorf("rules %v, want %v", role.Rules, want)
+	}
+	proxy := []rbacv1.PolicyRule{ruleOf("", []string{"pods/proxy"}, "get")}
+	if role := one[*rbacv1.Role](t, objects); !reflect.DeepEqual(role.Rules, proxy) || role.Namespace != "other" {
+		t.Errorf("in %s rules %v, want %v", role.Namespace, role.Rules, proxy)
+	}
+	for _, object := range objects {
+		switch object.(type) {
+		case *rbacv1.ClusterRoleBinding, *rbacv1.RoleBinding:
+			t.Errorf("it is bound: %v", object)
+		}
+	}
+}
+
 // The role has these rules and no other, and is bound to the account of the pods alone.
 func TestRolesAreMinimal(t *testing.T) {
 	for name, want := range granting {

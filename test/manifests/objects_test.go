@@ -33,6 +33,7 @@ var kinds = map[metav1.TypeMeta]func() runtime.Object{
 	{APIVersion: monitoring, Kind: "PrometheusRule"}:     func() runtime.Object { return &monitoringv1.PrometheusRule{} },
 	{APIVersion: networkingGroup, Kind: "NetworkPolicy"}: func() runtime.Object { return &networkingv1.NetworkPolicy{} },
 	{APIVersion: rbac, Kind: "ClusterRole"}:              func() runtime.Object { return &rbacv1.ClusterRole{} },
+	{APIVersion: rbac, Kind: "Role"}:                     func() runtime.Object { return &rbacv1.Role{} },
 	{APIVersion: rbac, Kind: "ClusterRoleBinding"}:       func() runtime.Object { return &rbacv1.ClusterRoleBinding{} },
 	{APIVersion: admission, Kind: "ValidatingAdmissionPolicy"}: func() runtime.Object {
 		return &admissionv1.ValidatingAdmissionPolicy{}

@@ -114,7 +114,8 @@ Result<void> write_dump(const Documents& documents, const std::string& path) {
     if (!answer.body.empty()) capture.add_file(file_of("agents", number++), answer.body);
   }
   if (capture.full()) return fail(ErrorCode::data_corrupt, path + ": the documents are larger than a dump may be");
-  return gather::write_output(capture, path, [](const gather::Unfinished&) { return true; });
+  return gather::write_output(
+      capture, path, [](const gather::Unfinished&) { return true; }, "kubectl-neuron");
 }
 
 }  // namespace neuron::fleet

@@ -15,6 +15,12 @@ inline constexpr const char* kDumpFormat = "kubectl-neuron-dump/1";
 // Errors: as host::RootSource::open; data_corrupt (no dump, or one of another format), with the path.
 [[nodiscard]] Result<Documents> read_dump(const std::string& path);
 
+// Replaces names of nodes, namespaces, pods, containers, claims and owners, uids, serial numbers, instance ids, and
+// labels other than those of Kubernetes, AWS and this project; command lines are dropped. Equal names become equal
+// ones, also in sentences. Names of resources, device classes and instance types stay. A document that cannot be parsed
+// is emptied. Pure.
+void anonymise(Documents& documents);
+
 // Errors: as gather::write_output: the file exists, or cannot be written.
 [[nodiscard]] Result<void> write_dump(const Documents& documents, const std::string& path);
 

@@ -83,6 +83,7 @@ int program(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   neuron::open_standard_streams();
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves is an error of print()
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves, and a full quota, are errors of a write
+  std::signal(SIGXFSZ, SIG_IGN);
   return neuron::fleet::program(argc, argv);
 }

@@ -8,6 +8,7 @@
 #include "agent/base/parse.h"
 #include "tools/kubectl-neuron/dump.h"
 #include "tools/kubectl-neuron/kubectl.h"
+#include "tools/kubectl-neuron/listings.h"
 #include "tools/render/style.h"
 
 namespace neuron::fleet {
@@ -39,6 +40,19 @@ Result<Documents> documents_of(const Options& options, const Wanted& wanted) {
 Result<Fleet> read_fleet(const Options& options, const Wanted& wanted) {
   TRY_ASSIGN(const Documents documents, documents_of(options, wanted));
   return make_fleet(documents);
+}
+
+void add_output(CLI::App& command, std::string& output) {
+  command.add_option("-o,--output", output, "table, wide, json or csv")
+      ->check(CLI::IsMember({"table", "wide", "json", "csv"}))
+      ->type_name("FORMAT")
+      ->take_last();
+}
+
+Output output_of(const std::string& text) {
+  if (text == "wide") return Output::wide;
+  if (text == "json") return Output::json;
+  return text == "csv" ? Output::csv : Output::table;
 }
 
 std::string namespace_of(const Options& options, const Fleet& fleet) {

@@ -7,7 +7,7 @@
 
 namespace neuron::fleet {
 
-// Exit statuses of every command (DESIGN §16).
+// Exit statuses of every command.
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFindings = 1;  // `why`: the pod cannot run now; `plan`: it does not fit
 inline constexpr int kExitUnknown = 2;   // no answer, or wrong usage

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
@@ -67,6 +68,12 @@ Error refusal(const kube::ApiReply& reply, const std::string& path) {
   return error;
 }
 
+// Whether a 404 is the API server's, about the agent's pod; else it is the agent's own.
+bool names_pod(const std::string& body) {
+  const auto status = kube::parse_object(body, "");
+  return status && kube::text_of(*status, {"details", "kind"}) == "pods";
+}
+
 // Runs jobs on some threads and waits for all of them.
 void run_all(std::deque<std::function<void()>> jobs, int threads) {
   Mutex mutex;
@@ -104,13 +111,19 @@ class Reading {
   Result<Documents> run() {
     documents_.read_at = utc_text(std::chrono::system_clock::now());
     std::deque<std::function<void()>> jobs;
-    jobs.emplace_back([this] { read_namespace(); });
     for (const Kind kind : kAllKinds) {
       if (is_wanted(kind)) jobs.emplace_back([this, kind] { read_kind(kind); });
     }
+    jobs.emplace_back([this] {
+      const std::string name = own_namespace();
+      step();
+      const MutexLock lock(mutex_);
+      documents_.default_namespace = name;
+    });
     expected_ = jobs.size();
     run_all(std::move(jobs), limits_.at_once);
     TRY(check_anything());
+    if (is_without_claims_) documents_.unknown.emplace_back("the cluster does not serve resource.k8s.io: no claims");
     if (wanted_.agents) read_agents();
     return std::move(documents_);
   }
@@ -173,7 +186,7 @@ class Reading {
       answer.missing = "the agent did not answer within " + std::to_string(limits_.agent.count()) + " ms";
     } else if (!reply) {
       answer.missing = reply.error().message;
-    } else if (reply->status == 404) {
+    } else if (reply->status == 404 && !names_pod(reply->body)) {
       answer.missing = "the agent has no /node: it is of an older version, or was started with --node-document off";
     } else if (reply->status != 200) {
       answer.missing = refusal(*reply, call.path).message;
@@ -190,26 +203,29 @@ class Reading {
     if (progress_) progress_(done_, expected_);
   }
 
-  void read_namespace() {
-    std::string name = own_namespace_.empty() ? cluster_.context_namespace() : own_namespace_;
-    {
-      const MutexLock lock(mutex_);
-      documents_.default_namespace = name;
-    }
-    step();
+  // The one namespace to read where all may not be.
+  [[nodiscard]] std::string own_namespace() {
+    std::call_once(namespace_once_,
+                   [this] { namespace_ = own_namespace_.empty() ? cluster_.context_namespace() : own_namespace_; });
+    return namespace_;
   }
 
   void read_kind(Kind kind) {
     List list = read_list(kind, "");
     if (list.error && list.error->code == ErrorCode::permission_denied && is_namespaced(kind)) {
-      const std::string name = own_namespace_.empty() ? cluster_.context_namespace() : own_namespace_;
+      const std::string name = own_namespace();
       List own = read_list(kind, name);
       if (!own.error) {
         own.unknown = words_of(kind) + " of other namespaces than " + name + " are not shown: " + list.error->message;
         list = std::move(own);
       }
     }
-    if (list.error) list.unknown = words_of(kind) + " are not known: " + list.error->message;
+    const bool is_absent = list.error && list.error->code == ErrorCode::not_found;
+    if (is_absent) {
+      is_without_claims_ = true;
+    } else if (list.error) {
+      list.unknown = words_of(kind) + " are not known: " + list.error->message;
+    }
     {
       const MutexLock lock(mutex_);
       errors_.at(static_cast<std::size_t>(kind)) = list.error;
@@ -280,6 +296,9 @@ class Reading {
   std::size_t done_ GUARDED_BY(mutex_) = 0;
   bool is_any_late_ GUARDED_BY(mutex_) = false;
   SteadyTime last_answer_ GUARDED_BY(mutex_);
+  std::atomic<bool> is_without_claims_ = false;  // the server is older than the API group
+  std::once_flag namespace_once_;
+  std::string namespace_;
   std::size_t expected_ = 0;  // changes only while no job runs
 };
 

@@ -83,9 +83,9 @@ ExitCode run_device_plugin(const Options& options, const Fd& signals) {
       [&cdi_specs, &show](grant::NodeUnitsPtr node) {
         cdi_specs ? cdi_specs->set_node(std::move(node)) : show(std::move(node));
       },
-      {[&allocations] { return allocations.all_holdings(); },
-       [&allocations](model::SnapshotPtr scanned) { return allocations.numbered(std::move(scanned)); },
-       [&offered](const std::vector<holdings::Holding>& held) { return offered.all(held); }});
+      {.holdings = [&allocations] { return allocations.all_holdings(); },
+       .numbered = [&allocations](model::SnapshotPtr scanned) { return allocations.numbered(std::move(scanned)); },
+       .offered = [&offered](const std::vector<holdings::Holding>& held) { return offered.all(held); }});
 
   ExitCode code = ExitCode::failed;
   {

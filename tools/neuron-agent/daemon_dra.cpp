@@ -115,8 +115,9 @@ class DraDaemon {
           upkeep_.node_changed();
           events_.post(dra::NodeScanned{});
         },
-        {[this] { return holdings(); },
-         [this](model::SnapshotPtr scanned) { return board_.numbered(std::move(scanned)); }});
+        {.holdings = [this] { return holdings(dra::ClaimUsers::first); },
+         .numbered = [this](model::SnapshotPtr scanned) { return board_.numbered(std::move(scanned)); },
+         .by_container = [this] { return holdings(dra::ClaimUsers::each); }});
     std::jthread holding([this](const std::stop_token& stop) { plugin_holds_.run(stop); });
     std::jthread publishing([this](const std::stop_token& stop) {
       if (plugin_holds_.await_first(stop)) publisher_.run(stop);
@@ -180,10 +181,10 @@ class DraDaemon {
     return pods_.seen(list_pods(options_.pod_resources_socket()));
   }
 
-  [[nodiscard]] std::vector<holdings::Holding> holdings() const {
+  [[nodiscard]] std::vector<holdings::Holding> holdings(dra::ClaimUsers users) const {
     const grant::NodeUnitsPtr node = board_.node();
     if (!node) return {};
-    return dra::holdings_of(*node, records_.held_claims(), plugin_holds_.holders(), pods_.claims());
+    return dra::holdings_of(*node, records_.held_claims(), plugin_holds_.holders(), pods_.claims(), users);
   }
 
   const Options& options_;

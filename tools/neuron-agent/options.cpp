@@ -156,6 +156,7 @@ std::vector<std::string> describe(const Options& options) {
       "metrics-address=" + (options.metrics_address ? to_string(*options.metrics_address) : "off"),
       "metrics-tls-cert=" + or_words(options.metrics_tls_cert, "off"),
       "metrics-tls-key=" + or_words(options.metrics_tls_key, "off"),
+      std::string("node-document=") + (options.node_document ? "on" : "off"),
       "log-level=" + options.log_level,
       std::string("node-status=") + (options.node_status.enabled ? "on" : "off"),
       "accelerated-hardware-ready=" + true_or_false(options.node_status.report.hardware_ready),

@@ -103,9 +103,6 @@ void append_entry(std::string& tar, const std::string& path, const Entry& entry)
   pad(tar);
 }
 
-// The one folder that holds everything in an archive; the same in all, so that equal captures are equal files.
-constexpr std::string_view kTop = "neuron-gather";
-
 tl::unexpected<Error> errno_failure(const std::string& path) {
   return fail(error_from_errno(errno, path));
 }
@@ -200,7 +197,7 @@ Result<void> write_new(const std::string& path, const Begin& begin,
   const Unfinished partial{path + ".partial"};
   if (is_there(partial.path)) {
     return fail(ErrorCode::failed_precondition,
-                partial.path + ": exists already; remove it if no other neuron-gather is writing it");
+                partial.path + ": exists already; remove it if no other process is writing it");
   }
   return or_nothing(partial, begin, [&]() -> Result<void> {
     TRY(write(partial.path));
@@ -258,10 +255,10 @@ bool names_archive(const std::string& path) {
   return path == "-" || path.ends_with(".tar.gz") || path.ends_with(".tgz");
 }
 
-Result<void> write_output(const Capture& capture, const std::string& path, const Begin& begin) {
+Result<void> write_output(const Capture& capture, const std::string& path, const Begin& begin, std::string_view top) {
   if (!names_archive(path)) return write_directory(capture, path, begin);
   if (path != "-" && is_there(path)) return there_already(path);
-  TRY_ASSIGN(const std::string bytes, gzip_text(tar_text(capture, kTop)));
+  TRY_ASSIGN(const std::string bytes, gzip_text(tar_text(capture, top)));
   if (path == "-") return write_stdout(bytes);
   return write_new(path, begin, [&](const std::string& partial) { return write_archive(bytes, partial); });
 }

@@ -24,14 +24,15 @@ using Begin = std::function<bool(const Unfinished&)>;
 // Whether write_output makes an archive at `path`: it ends in .tar.gz or .tgz, or is "-".
 [[nodiscard]] bool names_archive(const std::string& path);
 
-// Writes the capture to a new archive, to standard output as an archive ("-"), or into a new or empty directory. A new
-// output is written as "<path>.partial" and renamed when it is complete; an existing directory is filled in place.
-// `begin` is called with which of both.
+// Writes the capture to a new archive, below the one folder `top`, to standard output as an archive ("-"), or into a
+// new or empty directory. A new output is written as "<path>.partial" and renamed when it is complete; an existing
+// directory is filled in place. `begin` is called with which of both.
 //
 // Errors, after removing what was written: failed_precondition when the file exists, the directory is not empty, or a
 // partial output exists (another run writes it, or was killed); unavailable when the reader of standard output is gone;
 // else from errno, with a remedy. The caller must ignore SIGPIPE and SIGXFSZ. Blocks on writes.
-[[nodiscard]] Result<void> write_output(const Capture& capture, const std::string& path, const Begin& begin);
+[[nodiscard]] Result<void> write_output(const Capture& capture, const std::string& path, const Begin& begin,
+                                        std::string_view top = "neuron-gather");
 
 // The capture as a tar archive (ustar, pax headers where a name does not fit) below one folder `top`. The same capture
 // always gives the same bytes: sorted by path, owner 0, modes 0755 and 0644, one fixed time. Pure.

@@ -13,6 +13,7 @@
 #include "agent/host/fs_root.h"
 #include "agent/model/allocation.h"
 #include "agent/monitor/watched_scan.h"
+#include "agent/report/make_node_report.h"
 #include "tools/neuron-ls/options.h"
 #include "tools/render/node_report.h"
 
@@ -41,14 +42,6 @@ struct Refusals {
 // Blocks on file reads.
 [[nodiscard]] std::map<int, std::string> read_process_commands(const host::FsRoot& root, const model::HostScan& scan);
 
-// Containers that hold devices, cores and interfaces of the report's host: the kubelet's ids as this project's
-// resources number them (aws.amazon.com/neuroncore, neuron, neurondevice; vpc.amazonaws.com/efa), and names of devices
-// in claims of `driver` ("neuron.aws.com"). One entry per container and claim, and one for all that a container has
-// through device plugins, in order of namespace, pod, container and claim. Other resources and drivers, and ids that
-// this node does not have, are left out. Pure.
-[[nodiscard]] std::vector<render::PodUse> pod_uses(const std::vector<model::Allocation>& allocations,
-                                                   const render::NodeReport& report, std::string_view driver);
-
 // One reading of the node: the report, or why there is nothing to list.
 struct Reading {
   render::NodeReport report;
@@ -74,7 +67,7 @@ class NodeReader {
  private:
   static constexpr std::chrono::milliseconds kStopTimeout{300};  // of a thread that does not hang
 
-  void add_health(model::HostScan scan, render::NodeReport& report);
+  [[nodiscard]] model::HostScan assessed(model::HostScan scan, bool own_dev);
   void ask_kubelet(Reading& reading) const;
 
   const RootPtr root_;

@@ -37,9 +37,16 @@ std::string_view reason_of(std::optional<ErrorCode> code) {
   return found == kReasons.end() ? kNoCode : found->second;
 }
 
-std::string user_of(const ClaimRecord& claim, const std::vector<model::Allocation>& listed) {
-  const auto user = std::ranges::find_if(listed, [&](const model::Allocation& one) { return is_of(one, claim); });
-  return user == listed.end() ? "" : model::holder_name(*user);
+// Names of containers; one "" where none is listed.
+std::vector<std::string> users_of(const ClaimRecord& claim, const std::vector<model::Allocation>& listed,
+                                  ClaimUsers users) {
+  std::vector<std::string> names;
+  for (const model::Allocation& one : listed) {
+    if (!is_of(one, claim)) continue;
+    names.push_back(model::holder_name(one));
+    if (users == ClaimUsers::first) break;
+  }
+  return names.empty() ? std::vector<std::string>{""} : names;
 }
 
 std::string slices_line(const PublishState& state, bool nothing_to_publish) {
@@ -116,15 +123,19 @@ std::vector<model::Allocation> ListedClaims::claims() const {
 }
 
 std::vector<Holding> holdings_of(const grant::NodeUnits& node, const ClaimRecords& claims,
-                                 const PluginHolders& plugin_holders, const std::vector<model::Allocation>& listed) {
+                                 const PluginHolders& plugin_holders, const std::vector<model::Allocation>& listed,
+                                 ClaimUsers users) {
   std::vector<Holding> all;
   for (const auto& [uid, claim] : claims) {
     Holding holder;
     holder.resource = model::Resource::neuroncore;
     holder.holder = claim->shown();
-    holder.shown_as = user_of(*claim, listed);
     holder.claim = claim->name.empty() ? uid : claim->name;
-    std::ranges::move(plugin::holdings_of(node, claim->held(), holder), std::back_inserter(all));
+    holder.claim_namespace = claim->claim_namespace;
+    for (const std::string& user : users_of(*claim, listed, users)) {
+      holder.shown_as = user;
+      std::ranges::move(plugin::holdings_of(node, claim->held(), holder), std::back_inserter(all));
+    }
   }
   for (const PluginHolder& one : plugin_holders) {
     const auto resource = model::parse_resource(one.resource);

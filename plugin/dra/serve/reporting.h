@@ -70,10 +70,14 @@ class ListedClaims {
   std::vector<model::Allocation> claims_ GUARDED_BY(mutex_);
 };
 
-// Holdings of a node in DRA mode: prepared claims, each with the first container in `listed` that uses it, and what
-// containers from before a change of mode still hold through the device plugin. Pure.
+// Of a claim that several containers use: once, with the first container in `listed`, or once for each of them.
+enum class ClaimUsers { first, each };
+
+// Holdings of a node in DRA mode: prepared claims with the containers in `listed` that use them, and what containers
+// from before a change of mode still hold through the device plugin. Pure.
 [[nodiscard]] std::vector<holdings::Holding> holdings_of(const grant::NodeUnits& node, const ClaimRecords& claims,
                                                          const PluginHolders& plugin_holders,
-                                                         const std::vector<model::Allocation>& listed);
+                                                         const std::vector<model::Allocation>& listed,
+                                                         ClaimUsers users = ClaimUsers::first);
 
 }  // namespace neuron::plugin::dra

@@ -42,6 +42,22 @@ TEST(ClaimHoldings, AClaimHoldsCoresAndInterfacesForThePodThatUsesIt) {
   EXPECT_EQ(all[1].shown_as, "default/train/worker");
 }
 
+TEST(ClaimHoldings, AClaimOfSeveralContainersIsListedOnceOrForEach) {
+  const auto node = node_of("trn1.2xlarge");
+  auto listed = kListed;
+  listed.push_back(listed[0]);
+  listed.back().container = "side";
+  const auto claims = one_claim({{{0, {}}}, {}});
+  EXPECT_EQ(holdings_of(*node, claims, {}, listed).size(), 1U);
+  const auto each = holdings_of(*node, claims, {}, listed, ClaimUsers::each);
+  ASSERT_EQ(each.size(), 2U);
+  EXPECT_EQ(each[0].shown_as, "default/train/worker");
+  EXPECT_EQ(each[1].shown_as, "default/train/side");
+  EXPECT_EQ(each[1].claim_namespace, "default");
+  EXPECT_EQ(each[1].cores, each[0].cores);
+  EXPECT_EQ(holdings_of(*node, claims, {}, {}, ClaimUsers::each).size(), 1U) << "held, though the kubelet lists nobody";
+}
+
 TEST(ClaimHoldings, WhoUsesAClaimIsUnknownUntilTheKubeletHasSaid) {
   const auto node = node_of("trn1.2xlarge");
   const auto all = holdings_of(*node, one_claim({{{0, {}}}, {}}), {}, {});

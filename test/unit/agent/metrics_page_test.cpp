@@ -35,7 +35,7 @@ TEST_F(MetricsPageTest, ClientsOfOneSecondShareTheText) {
   EXPECT_EQ(first.status, 200);
   EXPECT_EQ(first.content_type, metrics::content_type(metrics::TextFormat::prometheus));
   ASSERT_NE(first.shared, nullptr);
-  clock_.advance(MetricsPage::kGoodFor - milliseconds(1));
+  clock_.advance(KeptText::kGoodFor - milliseconds(1));
   EXPECT_EQ(page_.answer("*/*").shared, first.shared);
   EXPECT_EQ(gathered_, 1);
   clock_.advance(milliseconds(1));
@@ -55,7 +55,7 @@ TEST_F(MetricsPageTest, IsQuietOnceAfterEachBurst) {
   EXPECT_FALSE(page_.take_quiet()) << "nobody has asked";
   static_cast<void>(page_.answer(""));
   EXPECT_FALSE(page_.take_quiet());
-  clock_.advance(MetricsPage::kGoodFor);
+  clock_.advance(KeptText::kGoodFor);
   EXPECT_TRUE(page_.take_quiet());
   EXPECT_FALSE(page_.take_quiet());
 }
@@ -73,6 +73,21 @@ TEST_F(MetricsPageTest, WhoAsksWhetherItIsQuietDoesNotWaitForAText) {
   static_cast<void>(page.answer(""));
   EXPECT_EQ(status, std::future_status::ready);
   EXPECT_FALSE(asked.get());
+}
+
+TEST_F(MetricsPageTest, TheNodesTextIsSharedLikewise) {
+  int made = 0;
+  NodePage page{{[&] { return std::optional("text " + std::to_string(++made)); }, [this] { return scan_; }}, clock_};
+  const auto first = page.answer();
+  EXPECT_EQ(*first.shared, "text 1");
+  EXPECT_EQ(page.answer().shared, first.shared);
+  ++scan_;
+  EXPECT_EQ(*page.answer().shared, "text 2");
+  clock_.advance(KeptText::kGoodFor);
+  EXPECT_EQ(*page.answer().shared, "text 3") << "holdings change between scans";
+  EXPECT_FALSE(page.take_quiet());
+  clock_.advance(KeptText::kGoodFor);
+  EXPECT_TRUE(page.take_quiet());
 }
 
 TEST_F(MetricsPageTest, OpenMetricsIsAnotherText) {

@@ -74,6 +74,12 @@ TEST(Options, TheMetricsAddressIsOffUnlessItIsSaid) {
   ::unsetenv("NEURON_AGENT_METRICS_ADDRESS");
 }
 
+TEST(Options, TheNodeDocumentIsOnUnlessItIsTurnedOff) {
+  EXPECT_THAT(describe(parse_options({}).options), testing::Contains("node-document=on"));
+  EXPECT_THAT(describe(parse_options({"--node-document", "off"}).options), testing::Contains("node-document=off"));
+  EXPECT_THAT(parse_options({"--node-document", "maybe"}).error, testing::HasSubstr("--node-document"));
+}
+
 TEST(Options, TheFilesOfTlsGoTogetherAndWithAnAddress) {
   const auto checked = [](const std::vector<std::string>& words) {
     return check_metrics_options(parse_options(words).options);

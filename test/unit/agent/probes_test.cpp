@@ -59,7 +59,7 @@ TEST_F(ProbesTest, OtherPathsAreNotFound) {
 
 TEST_F(ProbesTest, MetricsAreThoseOfThePage) {
   MetricsPage page({[] { return metrics::MetricsInput{}; }, [] { return std::uint64_t{0}; }}, clock_);
-  Probes probes(ListenAddress{"127.0.0.1", 0}, clock_, &page);
+  Probes probes(ListenAddress{"127.0.0.1", 0}, clock_, {&page});
   probes.turn(kWaiting);
   EXPECT_EQ(http_get(*probes.port(), "/metrics").status, 200) << "ready or not";
   EXPECT_EQ(probes.answer({"/metrics", "application/openmetrics-text"}).content_type,
@@ -67,12 +67,36 @@ TEST_F(ProbesTest, MetricsAreThoseOfThePage) {
   EXPECT_EQ(http_get(*probes.port(), "/metrics/").status, 404);
 }
 
+TEST_F(ProbesTest, TheNodeIsThatOfThePage) {
+  std::optional<std::string> text;
+  NodePage page({[&] { return text; }, [] { return std::uint64_t{0}; }}, clock_);
+  Probes probes(ListenAddress{"127.0.0.1", 0}, clock_, {.node = &page});
+  probes.turn(kWaiting);
+  const auto early = http_get(*probes.port(), "/node");
+  EXPECT_EQ(early.status, 503);
+  EXPECT_EQ(early.body, "the node has not been scanned yet\n");
+  text = "{\"format\":\"neuron-ls/1\"}\n";
+  const auto reply = http_get(*probes.port(), "/node");
+  EXPECT_EQ(reply.status, 200) << "at once, ready or not";
+  EXPECT_EQ(reply.body, *text);
+  EXPECT_EQ(probes.answer({"/node", "text/html"}).content_type, "application/json");
+  EXPECT_EQ(http_get(*probes.port(), "/node/").status, 404);
+}
+
+TEST_F(ProbesTest, TheNodeMayBeOff) {
+  Probes probes(ListenAddress{"127.0.0.1", 0}, clock_);
+  probes.turn(kRegistered);
+  const auto reply = http_get(*probes.port(), "/node");
+  EXPECT_EQ(reply.status, 404);
+  EXPECT_EQ(reply.body, "off: --node-document\n");
+}
+
 TEST_F(ProbesTest, ACertificateThatIsNotThereIsTriedAgain) {
   const std::string directory = testing::TempDir() + "probes-tls";
   std::filesystem::remove_all(directory);
   const std::string certificate = directory + "/tls.crt";
   const std::string key = directory + "/tls.key";
-  Probes probes(ListenAddress{"127.0.0.1", 0}, clock_, nullptr, TlsFiles{certificate, key});
+  Probes probes(ListenAddress{"127.0.0.1", 0}, clock_, {}, TlsFiles{certificate, key});
   probes.turn(kRegistered);
   EXPECT_FALSE(probes.port());
   std::filesystem::create_directory(directory);

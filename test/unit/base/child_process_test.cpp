@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 
@@ -93,6 +95,37 @@ TEST(ChildProcess, WhatWasSaidBeforeTheEndOfTheBudgetIsKept) {
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->end, ChildOutcome::End::out_of_time);
   EXPECT_EQ(outcome->output, "half");
+}
+
+// All that it writes, until `end` or its end.
+std::string output_until(const BackgroundProgram& program, const std::string& end) {
+  std::string text;
+  for (char letter = 0; text.find(end) == std::string::npos;) {
+    pollfd ready{program.output.get(), POLLIN, 0};
+    if (::poll(&ready, 1, 30'000) <= 0) break;
+    const ssize_t got = ::read(program.output.get(), &letter, 1);
+    if (got == 0 || (got < 0 && errno != EAGAIN)) break;
+    if (got == 1) text += letter;
+  }
+  return text;
+}
+
+TEST(BackgroundProgram, RunsUntilItsObjectGoes) {
+  auto program = start_program({"/bin/sh", "-c", "echo out; echo err >&2; echo $$.; exec sleep 1000"});
+  ASSERT_TRUE(program) << program.error().message;
+  const std::string output = output_until(*program, ".");
+  EXPECT_EQ(output.substr(0, 8), "out\nerr\n");
+  const auto pid = static_cast<pid_t>(std::stol(output.substr(8)));
+  EXPECT_EQ(::kill(pid, 0), 0);
+  program->child.reset();
+  EXPECT_NE(::kill(pid, 0), 0);
+}
+
+TEST(BackgroundProgram, OneThatCannotBeRunSaysSo) {
+  auto program = start_program({"/no/such/program"});
+  ASSERT_TRUE(program);
+  EXPECT_NE(output_until(*program, "\n").find("/no/such/program"), std::string::npos);
+  EXPECT_EQ(program->child->wait(std::chrono::steady_clock::now() + kPlenty), 127);
 }
 
 }  // namespace

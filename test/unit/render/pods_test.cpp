@@ -112,7 +112,7 @@ TEST(PodUses, IdsBecomeDevicesCoresAndInterfaces) {
   report.core_ids = test::core_ids_of(report.host);
   report.host.efas.resize(1);
   report.host.efas[0].name = "rdmap16s25";
-  const auto uses = ls::pod_uses({{"b", "p", "c", "aws.amazon.com/neuroncore", {"9", "400", "x"}},
+  const auto uses = report::pod_uses({{"b", "p", "c", "aws.amazon.com/neuroncore", {"9", "400", "x"}},
                                   {"b", "p", "c", "vpc.amazonaws.com/efa", {"rdmap16s25", "other"}},
                                   {"a", "p", "c", "aws.amazon.com/neurondevice", {"15"}},
                                   {"z", "p", "c", "example.com/gpu", {"0"}}},
@@ -134,7 +134,7 @@ TEST(PodUses, NamesInClaimsOfOurDriverBecomeTheSame) {
   const auto claimed = [](const std::string& claim, const std::string& driver, std::vector<std::string> ids) {
     return model::Allocation{"b", "p", "c", driver, std::move(ids), "", claim};
   };
-  const auto uses = ls::pod_uses(
+  const auto uses = report::pod_uses(
       {claimed("chips", "neuron.aws.com", {"efa-rdmap16s25", "neuron-device-3-core-1", "neuron-group-4-7"}),
        claimed("chips", "gpu.example.com", {"neuron-device-0"}),
        claimed("odd", "neuron.aws.com", {"neuron-device-99", "neuron-device-1x", "efa-rdmap9s9", ""}),
@@ -147,7 +147,7 @@ TEST(PodUses, NamesInClaimsOfOurDriverBecomeTheSame) {
   EXPECT_THAT(uses[1].devices, ElementsAre(3, 4, 5, 6, 7));
   EXPECT_THAT(uses[1].cores, ElementsAre(7, 8, 9, 10, 11, 12, 13, 14, 15));
   EXPECT_THAT(uses[1].efas, ElementsAre("rdmap16s25"));
-  EXPECT_EQ(ls::pod_uses({claimed("chips", "gpu.example.com", {"neuron-device-0"})}, report, "gpu.example.com").size(),
+  EXPECT_EQ(report::pod_uses({claimed("chips", "gpu.example.com", {"neuron-device-0"})}, report, "gpu.example.com").size(),
             1U);
 }
 

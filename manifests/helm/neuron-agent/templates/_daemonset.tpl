@@ -130,6 +130,9 @@ capabilities:
 - --metrics-tls-cert=/etc/neuron-agent-tls/tls.crt
 - --metrics-tls-key=/etc/neuron-agent-tls/tls.key
 {{- end }}
+{{- if not .Values.metrics.nodeDocument }}
+- --node-document=off
+{{- end }}
 {{- end }}
 {{- end -}}
 

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""The program itself, with test/fakes/fake_kubectl.py as kubectl.
+
+usage: program_test.py PROGRAM
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM = os.path.abspath(sys.argv.pop(1))
+FAKE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "fakes", "fake_kubectl.py")
+NEURON = "aws.amazon.com/neuron"
+
+
+def node(name):
+    amounts = {NEURON: "16", "cpu": "96"}
+    return {"metadata": {"name": name, "creationTimestamp": "2026-11-20T00:00:00Z",
+                         "labels": {"node.kubernetes.io/instance-type": "trn1.32xlarge"}},
+            "status": {"capacity": amounts, "allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]}}
+
+
+def pod(namespace, name, where, amount):
+    return {"metadata": {"namespace": namespace, "name": name, "creationTimestamp": "2026-11-26T00:00:00Z"},
+            "spec": {"nodeName": where, "containers": [{"name": "main", "resources": {"limits": {NEURON: str(amount)}}}]},
+            "status": {"phase": "Running" if where else "Pending"}}
+
+
+def agent(where):
+    container = {"name": "neuron-agent", "image": "localhost/neuron-agent:0.1.0", "ports": [{"name": "metrics", "containerPort": 8000}]}
+    return {"metadata": {"namespace": "kube-system", "name": "agent-" + where, "labels": {"app.kubernetes.io/name": "neuron-agent"}},
+            "spec": {"nodeName": where, "containers": [container]},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
+
+
+def path_of_agent(where):
+    return f"/api/v1/namespaces/kube-system/pods/http:agent-{where}:8000/proxy/node"
+
+
+def cluster(nodes=3):
+    names = [f"n{i}" for i in range(nodes)]
+    pods = [pod("team", "train", "n0", 4), pod("team", "waiting", "", 16), pod("other", "far", "n1", 8)] + [agent(n) for n in names]
+    answers = {"/api/v1/nodes": {"body": {"items": [node(n) for n in names]}}, "/api/v1/pods": {"body": {"items": pods}},
+               "/api/v1/events": {"body": {"items": []}}, "": {"namespace": "team"}}
+    for kind in ("resourceslices", "resourceclaims", "resourceclaimtemplates", "deviceclasses"):
+        answers["/apis/resource.k8s.io/v1/" + kind] = {"body": {"items": []}}
+    return answers
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.place = tempfile.TemporaryDirectory()
+        self.addCleanup(self.place.cleanup)
+        self.bin = os.path.join(self.place.name, "bin")
+        os.mkdir(self.bin)
+        with open(os.path.join(self.bin, "kubectl"), "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\nexec "{sys.executable}" "{FAKE}" "$@"\n')
+        os.chmod(file.name, 0o755)
+        self.log = os.path.join(self.place.name, "log")
+
+    def run_it(self, answers, *words, path=None):
+        answers[""] = {**answers.get("", {}), "log": self.log}
+        file = os.path.join(self.place.name, "answers.json")
+        with open(file, "w", encoding="utf-8") as out:
+            json.dump(answers, out)
+        environment = {"PATH": self.bin + ":/usr/bin:/bin" if path is None else path, "FAKE_KUBECTL": file, "HOME": self.place.name,
+                       "TMPDIR": self.place.name}
+        return subprocess.run([PROGRAM, *words], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+                              check=False)
+
+    def calls(self):
+        with open(self.log, encoding="utf-8") as file:
+            return file.read().splitlines()
+
+    def fails(self, result, *texts):
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertEqual(result.stdout, "")
+        self.assertTrue(result.stderr.startswith("kubectl-neuron: "), result.stderr)
+        for text in texts:
+            self.assertIn(text, result.stderr)
+
+
+class Program(Case):
+    def test_nodes_and_pods_through_the_proxy(self):
+        result = self.run_it(cluster(), "nodes", "--context", "blue", "-n", "team")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("3 nodes; 48 devices: 36 free, 12 held, 0 unhealthy", result.stdout)
+        self.assertTrue(any(call.startswith("kubectl proxy --unix-socket=") and "--context=blue" in call for call in self.calls()))
+        result = self.run_it(cluster(), "pods")
+        self.assertIn("waiting", result.stdout)
+        self.assertNotIn("far", result.stdout)  # of another namespace than the context's
+        self.assertIn("far", self.run_it(cluster(), "pods", "-A").stdout)
+
+    def test_no_proxy_of_this_run_is_left(self):
+        self.run_it(cluster(), "nodes")
+        sockets = [call.split("=", 1)[1] for call in self.calls() if "--unix-socket=" in call]
+        self.assertEqual(len(sockets), 1)
+        self.assertFalse(os.path.exists(os.path.dirname(sockets[0])))
+        running = subprocess.run(["pgrep", "-f", sockets[0]], capture_output=True, text=True, check=False)
+        self.assertEqual(running.stdout, "")
+
+    def test_without_a_proxy_each_call_is_a_process(self):
+        answers = cluster()
+        answers[""]["proxy"] = "refuse"
+        result = self.run_it(answers, "nodes")
+        self.assertIn("3 nodes; 48 devices", result.stdout, result.stderr)
+        self.assertTrue(any(call.startswith("kubectl get --raw /api/v1/nodes") for call in self.calls()))
+        answers["/api/v1/nodes"] = {"status": 403, "body": {"message": "nodes is forbidden"}}
+        self.assertIn("nodes are not known", self.run_it(answers, "pods").stderr)
+
+    def test_no_kubectl(self):
+        self.fails(self.run_it(cluster(), "nodes", path=self.place.name), "kubectl is not on PATH", "--from")
+
+    def test_no_cluster(self):
+        broken = {"status": 502, "text": "dial tcp 127.0.0.1:6443: connect: connection refused"}
+        self.fails(self.run_it({"/api/v1/nodes": broken, "/api/v1/pods": broken}, "nodes"), "connection refused")
+
+    def test_no_rights_at_all(self):
+        refused = {"status": 403, "body": {"message": 'User "eve" cannot list resource'}}
+        self.fails(self.run_it({"/api/v1/nodes": refused, "/api/v1/pods": refused}, "nodes"), 'User "eve" cannot list')
+
+    def test_one_node_that_hangs_takes_two_seconds(self):
+        answers = cluster(30)
+        for i in range(30):
+            answers[path_of_agent(f"n{i}")] = {"status": 503, "body": {"message": "no"}}
+        answers[path_of_agent("n7")] = {"hang": True}
+        begin = time.monotonic()
+        result = self.run_it(answers, "nodes", "-o", "json")
+        self.assertLess(time.monotonic() - begin, 10)
+        nodes = {one["name"]: one for one in json.loads(result.stdout)["nodes"]}
+        self.assertIn("did not answer within 2000 ms", nodes["n7"]["unknown"])
+
+    def test_half_an_answer(self):
+        answers = cluster()
+        answers["/api/v1/pods"] = {"cut": True, **answers["/api/v1/pods"]}
+        result = self.run_it(answers, "nodes")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("pods are not known", result.stderr)
+        self.assertIn("3 nodes", result.stdout)
+
+    def test_an_old_agent(self):
+        answers = cluster()
+        answers[path_of_agent("n0")] = {"text": '{"format":"neuron-ls/9"}'}
+        self.assertIn("neuron-ls/9", self.run_it(answers, "nodes", "-o", "wide").stdout)
+        self.assertIn("older version", self.run_it(answers, "nodes", "-o", "wide").stdout)
+
+    def test_a_dump_is_the_cluster(self):
+        file = os.path.join(self.place.name, "fleet.tar.gz")
+        self.assertEqual(self.run_it(cluster(), "dump", file).returncode, 0)
+        live = self.run_it(cluster(), "pods", "-A", "-o", "csv").stdout
+        again = self.run_it({}, "pods", "-A", "-o", "csv", "--from", file, path="/nowhere").stdout
+        cut = [[line.rsplit(",", 3)[0] for line in text.splitlines()] for text in (live, again)]  # without ages
+        self.assertEqual(*cut)
+        self.assertGreater(len(cut[0]), 3)
+        hidden = os.path.join(self.place.name, "hidden.tar.gz")
+        self.assertEqual(self.run_it({}, "dump", "--anonymise", "--from", file, hidden).returncode, 0)
+        text = self.run_it({}, "pods", "-A", "--from", hidden).stdout
+        self.assertIn("pod-1", text)
+        self.assertNotIn("train", text)
+
+    def test_wrong_usage(self):
+        for words in (["nodes", "-o", "xml"], ["nonsense"], [], ["nodes", "--frm", "x"]):
+            self.assertEqual(self.run_it({}, *words).returncode, 2)
+        self.fails(self.run_it({}, "nodes", "--from", "/nowhere/at.all"), "/nowhere/at.all")
+
+
+class Completion(Case):
+    def test_kubectl_gets_candidates_and_a_directive(self):
+        script = os.path.join(os.path.dirname(FAKE), "..", "..", "tools", "completions", "kubectl_complete-neuron")
+        for words, wanted in ((["po"], "pods"), (["pods", "--all"], "--all-namespaces"), (["nodes", "-o", "w"], "wide")):
+            result = subprocess.run([script, *words], capture_output=True, text=True, timeout=30, check=False)
+            self.assertEqual(result.stdout.split(), [wanted, ":0"], result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,34 @@
+# bash completion for kubectl-neuron; `kubectl neuron` has kubectl_complete-neuron
+_kubectl_neuron() {
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words='' command=${COMP_WORDS[1]}
+  local common='--from -n --namespace --context --kubeconfig --cluster --user --as --as-group --no-color -h --help'
+  COMPREPLY=()
+  case $previous in
+    --from | --kubeconfig)
+      mapfile -t COMPREPLY < <(compgen -f -- "$current")
+      return
+      ;;
+    -n | --namespace) words=$(kubectl get namespaces -o name 2>/dev/null | sed 's,.*/,,') ;;
+    --context) words=$(kubectl config get-contexts -o name 2>/dev/null) ;;
+    --cluster) words=$(kubectl config get-clusters 2>/dev/null | sed 1d) ;;
+    --user) words=$(kubectl config get-users 2>/dev/null | sed 1d) ;;
+    --as | --as-group) return ;;
+    -o | --output) words='table wide json csv' ;;
+    *)
+      if ((COMP_CWORD == 1)); then
+        words='nodes pods dump -h --help --version'
+      else
+        case $command in
+          nodes) words="-o --output $common" ;;
+          pods) words="-o --output -A --all-namespaces $common" ;;
+          dump) words="--anonymise $common" ;;
+        esac
+      fi
+      ;;
+  esac
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+  if [[ $command == dump && $current != -* ]] && ((${#COMPREPLY[@]} == 0)); then
+    mapfile -t COMPREPLY < <(compgen -f -- "$current")
+  fi
+}
+complete -F _kubectl_neuron kubectl-neuron
