@@ -173,13 +173,26 @@ std::vector<Verdict> fit_all(const Fleet& fleet, const Pod& pod, const std::vect
   return all;
 }
 
+namespace {
+
+// Reports are large, and states are copied for each change that is tried.
+Node without_report(const Node& node) {
+  return {node.name,      node.created,       node.labels,   node.taints, node.unschedulable,
+          node.ready,     node.allocatable,   node.capacity, node.mode,   node.instance_type,
+          node.agent_pod, node.agent_version, std::nullopt,  ""};
+}
+
+}  // namespace
+
 std::vector<NodeState> node_states(const Fleet& fleet) {
   std::vector<NodeState> states;
   std::map<std::string, std::size_t> by_name;
   std::map<std::pair<std::string, std::string>, std::size_t> by_pool;
   for (const Node& node : fleet.nodes) {
     by_name[node.name] = states.size();
-    states.emplace_back().node = node;
+    NodeState& state = states.emplace_back();
+    state.node = without_report(node);
+    state.report = node.report ? &*node.report : nullptr;
   }
   for (const Pod& pod : fleet.pods) {
     const auto at = by_name.find(pod.node);

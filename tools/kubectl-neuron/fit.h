@@ -13,10 +13,11 @@ namespace neuron::fleet {
 
 // Everything of one node, copied out of the fleet so that it can be changed. Passive data.
 struct NodeState {
-  Node node;
-  std::vector<Pod> pods;      // placed on it and not ended
-  std::vector<Pool> pools;    // in the order in which the scheduler tries them
-  std::vector<Claim> claims;  // allocated, with a device in one of the pools
+  Node node;                                   // without its report
+  const report::NodeReport* report = nullptr;  // the fleet's, which has to outlive this; nullptr: none
+  std::vector<Pod> pods;                       // placed on it and not ended
+  std::vector<Pool> pools;                     // in the order in which the scheduler tries them
+  std::vector<Claim> claims;                   // allocated, with a device in one of the pools
 };
 
 [[nodiscard]] std::vector<NodeState> node_states(const Fleet& fleet);  // parallel to Fleet::nodes
@@ -120,9 +121,9 @@ void place(const Fleet& fleet, const Pod& pod, const Verdict& verdict, NodeState
 // Devices of the node's pools that are free for the first request of the pod; by claim alone.
 [[nodiscard]] std::int64_t free_devices(const Fleet& fleet, const Pod& pod, const NodeState& state);
 // Logical cores of a device, from the agent's report, else the node's counts, else the instance type; 0: unknown.
-[[nodiscard]] std::int64_t cores_per_device(const Node& node);
+[[nodiscard]] std::int64_t cores_per_device(const NodeState& state);
 // Whether every device is offered under both names, so that each name withholds what the other one holds.
-[[nodiscard]] bool offers_both_names(const Node& node);
+[[nodiscard]] bool offers_both_names(const NodeState& state);
 
 // The claims of the pod, and the resources that are by claim on this node. Obstacles, or none and `devices`.
 [[nodiscard]] std::vector<Obstacle> claim_obstacles(const Fleet& fleet, const Pod& pod, const NodeState& state,

@@ -50,7 +50,7 @@ std::int64_t rounded_up(std::int64_t value, std::int64_t by) {
 class Counts {
  public:
   Counts(const NodeState& state, const Pod& pod)
-      : state_(state), pod_(pod), per_device_(cores_per_device(state.node)), both_(offers_both_names(state.node)) {
+      : state_(state), pod_(pod), per_device_(cores_per_device(state)), both_(offers_both_names(state)) {
     for (const Pod& other : state.pods) {
       if (is_same(other)) continue;
       const Units single = single_names(other);
@@ -122,9 +122,9 @@ class Counts {
   }
 
   [[nodiscard]] std::optional<std::int64_t> unhealthy(const std::string& resource) const {
-    if (!state_.node.report || is_cores(resource)) return std::nullopt;
+    if (state_.report == nullptr || is_cores(resource)) return std::nullopt;
     const auto is_sick = [](const auto& one) { return one.health.state == model::HealthState::unhealthy; };
-    const model::HostScan& host = state_.node.report->host;
+    const model::HostScan& host = state_.report->host;
     return resource == kEfa ? std::ranges::count_if(host.efas, is_sick) : std::ranges::count_if(host.devices, is_sick);
   }
 
@@ -191,9 +191,10 @@ void add_pod_obstacles(const Pod& pod, const Counts& counts, std::vector<Obstacl
 
 }  // namespace
 
-std::int64_t cores_per_device(const Node& node) {
-  if (node.report) {
-    for (const std::vector<int>& ids : node.report->core_ids) {
+std::int64_t cores_per_device(const NodeState& state) {
+  const Node& node = state.node;
+  if (state.report != nullptr) {
+    for (const std::vector<int>& ids : state.report->core_ids) {
       if (!ids.empty()) return static_cast<std::int64_t>(ids.size());
     }
   }
@@ -209,10 +210,11 @@ std::int64_t cores_per_device(const Node& node) {
   return devices > 0 && cores % devices == 0 ? cores / devices : 0;
 }
 
-bool offers_both_names(const Node& node) {
+bool offers_both_names(const NodeState& state) {
+  const Node& node = state.node;
   const std::int64_t devices = std::max(amount(node.capacity, kNeuron), amount(node.capacity, kNeuronDevice));
   const std::int64_t cores = amount(node.capacity, kNeuronCore);
-  return devices > 0 && cores > 0 && cores == devices * cores_per_device(node);
+  return devices > 0 && cores > 0 && cores == devices * cores_per_device(state);
 }
 
 const DeviceClass* class_of_resource(const Fleet& fleet, const std::string& resource) {
@@ -284,8 +286,7 @@ bool release(const Pod& pod, NodeState& state) {
   const auto same = [&](const Pod& other) {
     return other.pod_namespace == pod.pod_namespace && other.name == pod.name;
   };
-  const Node before = state.node;
-  const bool both = offers_both_names(before);
+  const bool both = offers_both_names(state);
   const Units single = single_names(pod);
   std::erase_if(state.pods, same);
   std::erase_if(state.claims, [&](Claim& claim) {
@@ -299,12 +300,12 @@ bool release(const Pod& pod, NodeState& state) {
     if (found == state.node.allocatable.end()) return;
     found->second = std::min(found->second + units, amount(state.node.capacity, name));
   };
-  back(kNeuronCore, single.devices * cores_per_device(before));
+  back(kNeuronCore, single.devices * cores_per_device(state));
   if (single.cores == 0) return true;
-  if (!before.report || !before.report->pods) return false;
+  if (state.report == nullptr || !state.report->pods) return false;
   std::int64_t freed = 0;
-  for (const model::NeuronDevice& device : before.report->host.devices) {
-    const auto users = report::pods_on_device(*before.report, device.index);
+  for (const model::NeuronDevice& device : state.report->host.devices) {
+    const auto users = report::pods_on_device(*state.report, device.index);
     const bool alone = users && users->size() == 1 && users->front() == full_name(pod);
     if (alone) ++freed;
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/base/parse.h"
+#include "tools/kubectl-neuron/why.h"
 
 namespace neuron::fleet {
 namespace {
@@ -87,10 +88,7 @@ NodeState emptied(NodeState state) {
 }
 
 Fleet with_manifest(const Fleet& fleet, const Manifest& manifest) {
-  Fleet rules = fleet;
-  rules.nodes.clear();
-  rules.pools.clear();
-  rules.events.clear();
+  Fleet rules = rules_for(fleet, Pod{});
   for (const auto& [name, requests] : manifest.added.claim_templates) rules.claim_templates[name] = requests;
   for (const auto& [name, list] : manifest.added.template_constraints) rules.template_constraints[name] = list;
   for (const Claim& claim : manifest.added.claims) {

@@ -1,5 +1,8 @@
 #include <unistd.h>
 
+#include <filesystem>
+#include <system_error>
+
 #include "agent/base/child_process.h"
 #include "agent/base/fd.h"
 #include "agent/base/parse.h"
@@ -15,7 +18,9 @@ constexpr std::chrono::seconds kConversion{60};
 
 Result<std::string> text_of(const std::string& file) {
   if (file == "-") return read_all(STDIN_FILENO, kMostBytes, "standard input");
-  return read_text_file(file, kMostBytes);
+  std::error_code failed;
+  const std::filesystem::path real = std::filesystem::canonical(file, failed);  // it may be a link
+  return read_text_file(failed ? file : real.string(), kMostBytes);
 }
 
 bool is_json(std::string_view text) {
@@ -25,12 +30,10 @@ bool is_json(std::string_view text) {
 // YAML as JSON: kubectl converts it, and creates nothing.
 Result<std::string> converted(const Options& options, const std::string& file) {
   TRY_ASSIGN(const std::string kubectl, find_on_path("kubectl"));
-  std::vector<std::string> words = {kubectl};
+  std::vector<std::string> words = {kubectl, "create", "--dry-run=client", "--validate=false", "-o", "json",
+                                    "-f",    file};
   for (const std::string& word : options.cluster.words()) words.push_back(word);
-  if (!options.cluster.kube_namespace.empty()) {
-    words.insert(words.end(), {"--namespace", options.cluster.kube_namespace});
-  }
-  words.insert(words.end(), {"create", "--dry-run=client", "--validate=false", "-o", "json", "-f", file});
+  if (!options.cluster.kube_namespace.empty()) words.push_back("--namespace=" + options.cluster.kube_namespace);
   TRY_ASSIGN(const ChildOutcome outcome, run_program(words, kConversion, kMostBytes));
   if (outcome.end == ChildOutcome::End::exited && outcome.status == 0) return outcome.output;
   return fail(ErrorCode::invalid_argument,

@@ -67,7 +67,8 @@ struct Change {
 // Carries a change out: on the pod, its templates and classes (`rules`), and those states that it names. False: it does
 // not apply. Otherwise fit() decides whether the pod fits on `change.node`.
 [[nodiscard]] bool apply(const Change& change, Fleet& rules, Pod& pod, std::vector<NodeState>& states);
-// The fleet without nodes and pools, and with the pods alone that have the same schedulerName.
+// The fleet without nodes and pools, and with those pods alone that have the same schedulerName, where it is not
+// the default.
 [[nodiscard]] Fleet rules_for(const Fleet& fleet, const Pod& pod);
 
 // Of one container that runs: how near its hardware is to each other. Passive data.

@@ -75,7 +75,7 @@ bool set_lnc(int to, NodeState& state) {
   const bool has_choice = type != nullptr && type->family &&
                           (*type->family == model::Family::trainium2 || *type->family == model::Family::trainium3);
   if (!has_choice || !state.claims.empty() || std::ranges::any_of(state.pods, asks_for_hardware)) return false;
-  const std::int64_t per_device = cores_per_device(state.node);
+  const std::int64_t per_device = cores_per_device(state);
   const int from = per_device == type->physical_cores_per_device ? 1 : 2;
   if (from == to) return false;
   for (Amounts* amounts : {&state.node.capacity, &state.node.allocatable}) {
@@ -83,7 +83,7 @@ bool set_lnc(int to, NodeState& state) {
     if (cores != amounts->end()) cores->second = cores->second * from / to;
   }
   state.node.labels["neuron-agent/lnc"] = std::to_string(to);
-  if (state.node.report) state.node.report->core_ids.clear();
+  state.report = nullptr;  // it has the former numbers
   for (Pool& pool : state.pools) {
     for (SliceDevice& device : pool.devices) {
       const auto type_of = device.attributes.find("resourceType");
@@ -198,8 +198,9 @@ Fleet rules_for(const Fleet& fleet, const Pod& pod) {
   rules.claim_templates = fleet.claim_templates;
   rules.template_constraints = fleet.template_constraints;
   rules.unknown = fleet.unknown;
+  const bool is_named = !pod.scheduler.empty() && pod.scheduler != "default-scheduler";
   for (const Pod& other : fleet.pods) {
-    if (other.scheduler == pod.scheduler) rules.pods.push_back(other);
+    if (is_named && other.scheduler == pod.scheduler) rules.pods.push_back(other);
   }
   return rules;
 }
