@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "agent/allocator/allocator.h"
+#include "agent/core/hardware.h"
 #include "agent/model/resource.h"
 
 namespace neuron::fleet {
@@ -98,22 +101,104 @@ std::optional<Units> count_resource(const Node& node, const Amounts& asked, Reso
   return units;
 }
 
+std::string text_attribute(const SliceDevice& device, const char* name) {
+  const auto found = device.attributes.find(name);
+  return found == device.attributes.end() ? "" : found->second.text.value_or("");
+}
+
+int number_attribute(const SliceDevice& device, const char* name) {
+  constexpr std::int64_t kMost = 9999;  // of core::parse_pool_name
+  const auto found = device.attributes.find(name);
+  const std::int64_t number = found == device.attributes.end() ? -1 : found->second.number.value_or(-1);
+  return number <= kMost ? static_cast<int>(number) : -1;
+}
+
+// Indices of devices and names of interfaces in a pool, and which of them are in claims or unhealthy.
+struct PoolUnits {
+  std::set<int> devices, held, sick;
+  std::set<std::string> efas, held_efas, sick_efas;
+};
+
+PoolUnits units_of(const Pool& pool) {
+  PoolUnits units;
+  for (const SliceDevice& device : pool.devices) {
+    const std::string type = text_attribute(device, "resourceType");
+    const bool is_sick = text_attribute(device, "health") == "unhealthy";
+    const int index = number_attribute(device, "deviceId");
+    if (type == "efa") {
+      units.efas.insert(device.name);
+      if (is_sick) units.sick_efas.insert(device.name);
+    } else if ((type == "neuron_device" || type == "neuron_core") && index >= 0) {
+      units.devices.insert(index);
+      if (is_sick && type == "neuron_device") units.sick.insert(index);
+    }
+  }
+  return units;
+}
+
+void hold(PoolUnits& units, const std::string& device) {
+  const auto name = core::parse_pool_name(device);
+  if (!name) return;
+  if (std::holds_alternative<core::EfaName>(*name)) units.held_efas.insert(device);
+  if (std::holds_alternative<core::NodeName>(*name)) units.held = units.devices;
+  if (const auto* one = std::get_if<core::DeviceName>(&*name)) units.held.insert(one->device);
+  if (const auto* one = std::get_if<core::CoreName>(&*name)) units.held.insert(one->device);
+  if (const auto* one = std::get_if<core::GroupName>(&*name)) {
+    const int indices = units.devices.empty() ? 0 : *units.devices.rbegin() + 1;
+    for (const int member : core::members_of(*one, indices)) units.held.insert(member);
+  }
+}
+
+template <typename T>
+Units count_sets(const std::set<T>& all, const std::set<T>& held, const std::set<T>& sick) {
+  Units units;
+  for (const T& one : all) add(units, held.contains(one), sick.contains(one));
+  return units;
+}
+
+std::map<std::string, NodeCounts> count_pools(const Fleet& fleet) {
+  std::map<std::pair<std::string, std::string>, PoolUnits> pools;  // by driver and name
+  for (const Pool& pool : fleet.pools) {
+    if (is_neuron_pool(pool)) pools[{pool.driver, pool.name}] = units_of(pool);
+  }
+  for (const Claim& claim : fleet.claims) {
+    for (const AllocatedDevice& device : claim.devices) {
+      const auto pool = pools.find({device.driver, device.pool});
+      if (pool != pools.end() && !device.admin_access) hold(pool->second, device.device);
+    }
+  }
+  std::map<std::string, NodeCounts> counts;
+  for (const Pool& pool : fleet.pools) {
+    const auto found = pools.find({pool.driver, pool.name});
+    if (found == pools.end()) continue;
+    const PoolUnits& units = found->second;
+    NodeCounts& one = counts[pool.node];
+    one.devices = count_sets(units.devices, units.held, units.sick);
+    one.efas = count_sets(units.efas, units.held_efas, units.sick_efas);
+    one.sick = static_cast<int>(units.sick.size() + units.sick_efas.size());
+  }
+  return counts;
+}
+
 }  // namespace
 
 Asked asked_by_node(const Fleet& fleet) {
   Asked asked;
   for (const Pod& pod : fleet.pods) {
     if (pod.node.empty() || !asks_for_hardware(pod)) continue;
-    for (const auto& [name, amount] : scheduled_amounts(pod)) asked[pod.node][name] += amount;
+    for (const auto& [name, amount] : scheduled_amounts(pod)) asked.amounts[pod.node][name] += amount;
   }
+  asked.pools = count_pools(fleet);
   return asked;
 }
 
 NodeCounts count_node(const Node& node, const Asked& asked) {
   if (node.report && node.report->pods) return count_report(*node.report);
-  const auto found = asked.find(node.name);
+  const auto pool = asked.pools.find(node.name);
+  if (pool != asked.pools.end()) return pool->second;
+  const auto found = asked.amounts.find(node.name);
   const Amounts none;
-  const Amounts& amounts = found == asked.end() ? none : found->second;
+  const Amounts& amounts = found == asked.amounts.end() ? none : found->second;
   NodeCounts counts;
   counts.devices = count_resource(node, amounts, Resource::neuron);
   counts.cores = count_resource(node, amounts, Resource::neuroncore);

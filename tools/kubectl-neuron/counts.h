@@ -27,11 +27,14 @@ struct NodeCounts {
   bool is_exact = false;  // by the agent's document; else by the numbers of the Node and its pods alone
 };
 
-// By node name, what the pods placed there ask for of each resource.
-using Asked = std::map<std::string, Amounts>;
+// What the API server alone shows of the nodes, by name. Passive data.
+struct Asked {
+  std::map<std::string, Amounts> amounts;   // what the pods placed there ask for of each resource
+  std::map<std::string, NodeCounts> pools;  // devices and interfaces in slices, and of them in claims
+};
 [[nodiscard]] Asked asked_by_node(const Fleet& fleet);
 
-// Pure. nullopt: not known.
+// By the agent's document; without one by the node's slices, else by its numbers. Pure.
 [[nodiscard]] NodeCounts count_node(const Node& node, const Asked& asked);
 
 }  // namespace neuron::fleet

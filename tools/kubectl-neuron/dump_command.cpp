@@ -4,7 +4,7 @@
 namespace neuron::fleet {
 
 void add_dump(CLI::App& command, DumpOptions& own) {
-  command.add_option("FILE", own.file, "A new NAME.tar.gz or directory, or - for standard output")->required();
+  command.add_option("FILE", own.file, "A new .tar.gz or directory; -: standard output")->type_name("")->required();
   command.add_flag("--anonymise", own.anonymise, "Replace names of nodes, pods and namespaces");
 }
 

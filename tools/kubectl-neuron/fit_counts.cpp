@@ -59,10 +59,12 @@ class Counts {
     }
   }
 
-  // Units that the kubelet counts, less what pods hold by the other name and the node's status does not show yet.
+  // Units that the kubelet counts, less what pods hold by the other name or the agent knows to be unhealthy and the
+  // node's status does not show yet.
   [[nodiscard]] std::int64_t allocatable(const std::string& resource) const {
     std::int64_t all = amount(state_.node.allocatable, resource);
     if (both_) all = std::min(all, amount(state_.node.capacity, resource) - least_by_other_name(resource));
+    if (const auto sick = unhealthy(resource)) all = std::min(all, amount(state_.node.capacity, resource) - *sick);
     return std::max<std::int64_t>(all, 0);
   }
 

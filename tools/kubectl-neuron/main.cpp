@@ -39,7 +39,7 @@ void add_common(CLI::App& command, Options& options) {
 }
 
 int program(int argc, char** argv) {
-  CLI::App app{"AWS Neuron devices of a Kubernetes cluster. Reads through kubectl; changes nothing."};
+  CLI::App app{"AWS Neuron devices of a Kubernetes cluster, through kubectl. Changes nothing."};
   app.name("kubectl-neuron");
   app.set_version_flag("--version", std::string("kubectl-neuron ") + kVersion);
   app.require_subcommand(1);
@@ -53,14 +53,14 @@ int program(int argc, char** argv) {
   const std::vector<Command> commands = {
       {"nodes", "A line per node, with sums", [&](CLI::App& command) { add_nodes(command, nodes); },
        [&] { return run_nodes(options, nodes); }},
-      {"pods", "Pods with Neuron devices or interfaces, and those that wait",
-       [&](CLI::App& command) { add_pods(command, pods); }, [&] { return run_pods(options, pods); }},
-      {"why", "Why a pod waits, was refused or is badly placed; what would let it in",
-       [&](CLI::App& command) { add_why(command, why); }, [&] { return run_why(options, why); }},
+      {"pods", "Pods with devices or interfaces, and waiting ones", [&](CLI::App& command) { add_pods(command, pods); },
+       [&] { return run_pods(options, pods); }},
+      {"why", "Why a pod waits, was refused or is badly placed", [&](CLI::App& command) { add_why(command, why); },
+       [&] { return run_why(options, why); }},
       {"plan", "How many pods of a manifest fit, and where", [&](CLI::App& command) { add_plan(command, plan); },
        [&] { return run_plan(options, plan); }},
-      {"dump", "Write all that the other commands read to one file",
-       [&](CLI::App& command) { add_dump(command, dump); }, [&] { return run_dump(options, dump); }},
+      {"dump", "Write what the other commands read to one file", [&](CLI::App& command) { add_dump(command, dump); },
+       [&] { return run_dump(options, dump); }},
   };
   for (const Command& command : commands) {
     CLI::App* added = app.add_subcommand(command.name, command.summary);

@@ -54,11 +54,8 @@ Result<std::string> manifest_text(const Options& options, const std::string& fil
 }  // namespace
 
 void add_plan(CLI::App& command, PlanOptions& own) {
-  command.add_option("-f,--filename", own.file, "Manifest; - is standard input, which has to be JSON")
-      ->required()
-      ->type_name("FILE");
-  command
-      .add_option("--replicas", own.replicas, "Number of pods of its first template (default: that of the manifest)")
+  command.add_option("-f,--filename", own.file, "Manifest; -: standard input, JSON")->required()->type_name("FILE");
+  command.add_option("--replicas", own.replicas, "Pods of its first template")
       ->type_name("N")
       ->check(CLI::Range(1, 100'000));
   command.add_option("-o,--output", own.output, "text or json")

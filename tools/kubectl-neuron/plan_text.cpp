@@ -45,7 +45,7 @@ void add_types(const std::vector<TypeCount>& types, std::string& text) {
     std::vector<std::string> names;
     const int pods = sorted[i].pods;
     for (; i < sorted.size() && sorted[i].pods == pods; ++i) names.push_back(sorted[i].type);
-    text += "  " + std::to_string(pods) + ": " + some_of(names, 20) + "\n";
+    text += "  " + std::to_string(pods) + ": " + some_of(names, 8) + "\n";
   }
   if (sorted.empty()) text += "  none: " + types.back().why + "\n";
 }

@@ -109,7 +109,7 @@ class Reading {
       : cluster_(cluster), own_namespace_(own_namespace), wanted_(wanted), progress_(progress), limits_(limits) {}
 
   Result<Documents> run() {
-    documents_.read_at = utc_text(std::chrono::system_clock::now());
+    const std::string read_at = utc_text(std::chrono::system_clock::now());
     std::deque<std::function<void()>> jobs;
     for (const Kind kind : kAllKinds) {
       if (is_wanted(kind)) jobs.emplace_back([this, kind] { read_kind(kind); });
@@ -123,8 +123,10 @@ class Reading {
     expected_ = jobs.size();
     run_all(std::move(jobs), limits_.at_once);
     TRY(check_anything());
-    if (is_without_claims_) documents_.unknown.emplace_back("the cluster does not serve resource.k8s.io: no claims");
     if (wanted_.agents) read_agents();
+    const MutexLock lock(mutex_);
+    if (is_without_claims_) documents_.unknown.emplace_back("the cluster does not serve resource.k8s.io: no claims");
+    documents_.read_at = read_at;
     return std::move(documents_);
   }
 
@@ -134,21 +136,18 @@ class Reading {
     return kind != Kind::claim_templates || wanted_.claim_templates;
   }
 
-  // The agents' pods; where pods may not be listed, those of the usual namespace.
-  [[nodiscard]] std::map<std::string, AgentPod> find_agents() {
-    if (!documents_.list(Kind::pods).empty()) return agent_pods(documents_.list(Kind::pods));
-    const List list = read_pages(Kind::pods, "/api/v1/namespaces/kube-system/pods");
-    return agent_pods(list.pages);
-  }
-
   void read_agents() {
-    const auto agents = find_agents();
+    std::map<std::string, AgentPod> agents;
+    {
+      const MutexLock lock(mutex_);
+      agents = agent_pods(documents_.list(Kind::pods));
+      last_answer_ = steady_clock::now();
+    }
     std::deque<std::function<void()>> jobs;
     for (const auto& [node, agent] : agents) {
       jobs.emplace_back([this, node = &node, agent = &agent] { read_agent(*node, *agent); });
     }
     expected_ += jobs.size();
-    last_answer_ = steady_clock::now();
     run_all(std::move(jobs), limits_.agents_at_once);
   }
 
@@ -212,14 +211,7 @@ class Reading {
 
   void read_kind(Kind kind) {
     List list = read_list(kind, "");
-    if (list.error && list.error->code == ErrorCode::permission_denied && is_namespaced(kind)) {
-      const std::string name = own_namespace();
-      List own = read_list(kind, name);
-      if (!own.error) {
-        own.unknown = words_of(kind) + " of other namespaces than " + name + " are not shown: " + list.error->message;
-        list = std::move(own);
-      }
-    }
+    if (list.error && list.error->code == ErrorCode::permission_denied && is_namespaced(kind)) read_own(kind, list);
     const bool is_absent = list.error && list.error->code == ErrorCode::not_found;
     if (is_absent) {
       is_without_claims_ = true;
@@ -233,6 +225,21 @@ class Reading {
       if (!list.unknown.empty()) documents_.unknown.push_back(std::move(list.unknown));
     }
     step();
+  }
+
+  // Instead of a list of all namespaces that was refused: that of the own one; and the agents' pods in the usual one.
+  void read_own(Kind kind, List& list) {
+    constexpr const char* kAgents = "kube-system";
+    const std::string name = own_namespace();
+    List own = read_list(kind, name);
+    if (kind == Kind::pods && name != kAgents) {
+      List agents = read_list(kind, kAgents);
+      for (std::string& page : agents.pages) own.pages.push_back(std::move(page));
+      if (!agents.error) own.error.reset();
+    }
+    if (own.error) return;
+    own.unknown = words_of(kind) + " of other namespaces than " + name + " are not shown: " + list.error->message;
+    list = std::move(own);
   }
 
   // In all namespaces, or one.

@@ -91,6 +91,16 @@ TEST(Fit, UnhealthyUnitsAreNamed) {
   EXPECT_EQ(verdict.obstacles[1].asked, 1);
 }
 
+TEST(Fit, TheAgentKnowsOfUnhealthyDevicesBeforeTheNodesStatus) {
+  Fleet fleet = one_node();
+  report::NodeReport report;
+  for (int i = 0; i < 16; ++i) report.host.devices.emplace_back().index = i;
+  report.host.devices[3].health.state = model::HealthState::unhealthy;
+  fleet.nodes[0].report = report;
+  EXPECT_EQ(fit_on(fleet, pod_of("p", {{kNeuron, 15}}), "a").answer, Answer::yes);
+  EXPECT_THAT(kinds_of(fit_on(fleet, pod_of("p", {{kNeuron, 16}}), "a")), ElementsAre(Kind::too_few, Kind::unhealthy));
+}
+
 TEST(Fit, ANodeMayNotListTheResource) {
   Fleet fleet = one_node();
   EXPECT_THAT(kinds_of(fit_on(fleet, pod_of("p", {{kNeuronDevice, 1}}), "a")), ElementsAre(Kind::no_resource));

@@ -119,6 +119,35 @@ TEST(MakeFleet, OfAPoolOnlyTheNewestGenerationCounts) {
   EXPECT_FALSE(make_fleet(with_slices({slice_object("a", 2, 2, {})})).pools[0].complete);
 }
 
+TEST(MakeFleet, CountsByTheSlicesWithoutTheAgentsDocument) {
+  std::vector<json> devices;
+  for (int i = 0; i < 8; ++i) {
+    devices.push_back({{"name", "neuron-device-" + std::to_string(i)},
+                       {"attributes",
+                        {{"resourceType", {{"string", "neuron_device"}}},
+                         {"deviceId", {{"int", i}}},
+                         {"health", {{"string", i == 7 ? "unhealthy" : "healthy"}}}}}});
+  }
+  devices.push_back({{"name", "efa-rdmap16s25"}, {"attributes", {{"resourceType", {{"string", "efa"}}}}}});
+  json slice = slice_object("a", 1, 1, {});
+  slice["spec"]["devices"] = devices;
+  Documents documents = with_slices({slice});
+  json results = json::array();
+  for (const char* name : {"neuron-device-0", "neuron-device-1-core-1", "neuron-group-4-5", "efa-rdmap16s25"}) {
+    results.push_back({{"request", "r"}, {"driver", "neuron.aws.com"}, {"pool", "n1"}, {"device", name}});
+  }
+  results.push_back(
+      {{"driver", "neuron.aws.com"}, {"pool", "n1"}, {"device", "neuron-device-2"}, {"adminAccess", true}});
+  results.push_back({{"driver", "neuron.aws.com"}, {"pool", "n2"}, {"device", "neuron-device-3"}});
+  documents.list(Kind::claims) = {page_of({{{"metadata", {{"namespace", "team"}, {"name", "c"}}},
+                                            {"status", {{"allocation", {{"devices", {{"results", results}}}}}}}}})};
+  const Fleet fleet = make_fleet(documents);
+  const NodeCounts counts = count_node(fleet.nodes.at(0), asked_by_node(fleet));
+  EXPECT_EQ(counts.devices, (Units{8, 4, 1}));
+  EXPECT_EQ(counts.efas, (Units{1, 1, 0}));
+  EXPECT_FALSE(counts.is_exact);
+}
+
 TEST(MakeFleet, ReadsClaimsOfEveryVersionOfTheApi) {
   Documents documents;
   const json exact = {

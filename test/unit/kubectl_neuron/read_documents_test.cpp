@@ -112,7 +112,10 @@ TEST(ReadDocuments, OneNamespaceIsReadWhereAllMayNotBe) {
   fill(cluster, 1);
   cluster.replies["/api/v1/pods"] = forbidden("pods is forbidden: User \"eve\" cannot list");
   cluster.lists["/api/v1/namespaces/mine/pods"] = {pod_object("mine", "p", "n0", {{"aws.amazon.com/neuron", 1}})};
+  cluster.lists["/api/v1/namespaces/kube-system/pods"] = {agent_object("n0")};
+  cluster.replies[agent_path("n0")] = {200, "{}"};
   const Documents documents = read(cluster, "mine");
+  EXPECT_EQ(documents.agents.at("n0").body, "{}");
   EXPECT_NE(find_pod(make_fleet(documents), "mine", "p"), nullptr);
   EXPECT_THAT(documents.unknown,
               ElementsAre(testing::AllOf(HasSubstr("pods of other namespaces than mine"), HasSubstr("cannot list"))));
