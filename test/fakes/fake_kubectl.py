@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""kubectl as far as kubectl-neuron uses it: proxy --unix-socket, get --raw, config view. Other words end with status 1.
+"""kubectl as far as kubectl-neuron uses it: proxy --unix-socket, get --raw, config view, create --dry-run=client. Other words end with status 1.
 
 FAKE_KUBECTL is a JSON file: path -> answer. An answer is {"status": 200, "body": any JSON}, {"text": "as it is"}, {"file": "beside it"},
 {"hang": true} (never answers) or {"cut": true} (ends in the middle). A list of objects at "items" is served in pages, as limit= says. The
-key "" holds what is no path: "namespace" of the context, "proxy": "refuse" (it does not start), "log": a file, a line per call.
+key "" holds what is no path: "namespace" of the context, "proxy": "refuse" (it does not start), "log": a file, a line per call; "created": what
+create prints.
 """
 import http.server
 import json
@@ -118,6 +119,8 @@ def main():
         return get_raw(words[2])
     if words[:2] == ["config", "view"]:
         return print(OWN.get("namespace", ""), end="")
+    if words[:2] == ["create", "--dry-run=client"] and "created" in OWN:
+        return print(OWN["created"])
     return sys.exit("error: unknown command")
 
 

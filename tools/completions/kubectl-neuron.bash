@@ -13,20 +13,31 @@ _kubectl_neuron() {
     --cluster) words=$(kubectl config get-clusters 2>/dev/null | sed 1d) ;;
     --user) words=$(kubectl config get-users 2>/dev/null | sed 1d) ;;
     --as | --as-group) return ;;
+    -f | --filename)
+      mapfile -t COMPREPLY < <(compgen -f -- "$current")
+      return
+      ;;
+    --replicas) return ;;
     -o | --output)
       words='table wide json csv'
       [[ $command != map ]] || words='svg html'
+      [[ $command == why || $command == plan ]] && words='text json'
       ;;
     --by) words='node namespace pod' ;;
     --sort) words='name utilization memory devices health' ;;
     --filter | --interval) return ;;
     *)
       if ((COMP_CWORD == 1)); then
-        words='nodes pods top map dump -h --help --version'
+        words='nodes pods why plan top map dump -h --help --version'
       else
         case $command in
           nodes) words="-o --output $common" ;;
           pods) words="-o --output -A --all-namespaces $common" ;;
+          why)
+            words="-o --output $common"
+            [[ $current == -* ]] || words=$(kubectl get pods -o name 2>/dev/null | sed 's,.*/,,')
+            ;;
+          plan) words="-f --filename --replicas -o --output $common" ;;
           top) words="--by --sort --filter --interval --once --json $common" ;;
           map) words="-o --output $common" ;;
           dump) words="--anonymise $common" ;;

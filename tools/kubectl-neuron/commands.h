@@ -25,6 +25,23 @@ struct PodsOptions {
 void add_pods(CLI::App& command, PodsOptions& own);
 [[nodiscard]] int run_pods(const Options& options, const PodsOptions& own);
 
+// why: why a pod waits, was refused or is badly placed.
+struct WhyOptions {
+  std::string pod;  // "name" or "namespace/name"
+  std::string output = "text";
+};
+void add_why(CLI::App& command, WhyOptions& own);
+[[nodiscard]] int run_why(const Options& options, const WhyOptions& own);
+
+// plan: how many pods of a manifest fit, and where.
+struct PlanOptions {
+  std::string file;  // "-": standard input
+  int replicas = 0;  // 0: those of the manifest
+  std::string output = "text";
+};
+void add_plan(CLI::App& command, PlanOptions& own);
+[[nodiscard]] int run_plan(const Options& options, const PlanOptions& own);
+
 // dump: all documents in one archive.
 struct DumpOptions {
   std::string file;

@@ -111,6 +111,7 @@ struct ClaimRequest {
   std::int64_t count = 1;
   bool admin_access = false;
   Labels capacity;                            // capacity.requests as written
+  std::vector<Toleration> tolerations;        // of taints of devices
   std::vector<ClaimRequest> first_available;  // alternatives; then the members above but the name mean nothing
 };
 

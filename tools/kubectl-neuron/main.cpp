@@ -48,6 +48,8 @@ int program(int argc, char** argv) {
   Options options;
   NodesOptions nodes;
   PodsOptions pods;
+  WhyOptions why;
+  PlanOptions plan;
   TopOptions top;
   MapOptions map;
   DumpOptions dump;
@@ -56,6 +58,10 @@ int program(int argc, char** argv) {
        [&] { return run_nodes(options, nodes); }},
       {"pods", "Pods with devices or interfaces, and waiting ones", [&](CLI::App& command) { add_pods(command, pods); },
        [&] { return run_pods(options, pods); }},
+      {"why", "Why a pod waits, was refused or is badly placed", [&](CLI::App& command) { add_why(command, why); },
+       [&] { return run_why(options, why); }},
+      {"plan", "How many pods of a manifest fit, and where", [&](CLI::App& command) { add_plan(command, plan); },
+       [&] { return run_plan(options, plan); }},
       {"top", "Live use by node, namespace and pod", [&](CLI::App& command) { add_top(command, top); },
        [&] { return run_top(options, top); }},
       {"map", "Draw the fleet as SVG or HTML", [&](CLI::App& command) { add_map(command, map); },

@@ -51,6 +51,12 @@ void read_exact(ClaimRequest& request, const json& object) {
   request.count = whole_number(member(object, "count"), 1);
   request.admin_access = is_true(object, "adminAccess");
   request.capacity = quantities_of(member(member(object, "capacity"), "requests"));
+  for (const json& one : list_of(object, "tolerations")) {
+    const std::string op = text_of(one, "operator");
+    if (request.tolerations.size() >= kMostEntries) break;
+    request.tolerations.push_back(
+        {text_of(one, "key", 512), op.empty() ? "Equal" : op, text_of(one, "value"), text_of(one, "effect")});
+  }
 }
 
 ClaimRequest request_of(const json& object) {

@@ -185,6 +185,59 @@ class Program(Case):
         self.fails(self.run_it(answers, "top", "--interval", "soon"), "soon")
 
 
+class Questions(Case):
+    def manifest(self, replicas, amount=8):
+        container = {"name": "main", "resources": {"limits": {NEURON: str(amount)}}}
+        return json.dumps({"kind": "Deployment", "metadata": {"name": "serve"},
+                           "spec": {"replicas": replicas, "template": {"spec": {"containers": [container]}}}})
+
+    def file(self, text):
+        path = os.path.join(self.place.name, "manifest")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def test_why(self):
+        result = self.run_it(cluster(), "why", "waiting")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("it fits now on n2", result.stdout)
+        full = cluster()
+        full["/api/v1/pods"]["body"]["items"].append(pod("other", "full", "n2", 1))
+        result = self.run_it(full, "why", "team/waiting")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("other/full moves from n2 to n0: it then fits on n2", result.stdout)
+        answer = json.loads(self.run_it(full, "why", "waiting", "-o", "json").stdout)
+        self.assertEqual((answer["format"], answer["answer"]), ("kubectl-neuron-why/1", "does_not_fit"))
+        self.fails(self.run_it(full, "why", "waitin"), "no pod team/waitin", "similar: team/waiting")
+
+    def test_plan(self):
+        path = self.file(self.manifest(4))
+        result = self.run_it(cluster(), "plan", "-f", path)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("fits: 4 of 4 pods", result.stdout)
+        self.assertEqual(self.run_it(cluster(), "plan", "-f", path, "--replicas", "5").returncode, 1)
+        answer = json.loads(self.run_it(cluster(), "plan", "-f", path, "-o", "json").stdout)
+        self.assertEqual((answer["placed"], answer["groups"][0]["pod"]), (4, "team/serve"))
+
+    def test_plan_of_yaml_is_converted_by_kubectl(self):
+        path = self.file("kind: Deployment\n")
+        answers = cluster()
+        answers[""]["created"] = self.manifest(1)
+        result = self.run_it(answers, "plan", "-f", path, "--context", "blue")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(any("--dry-run=client" in call and "--context=blue" in call for call in self.calls()))
+        self.fails(self.run_it(cluster(), "plan", "-f", path), "kubectl cannot convert", "unknown command")
+        dump = os.path.join(self.place.name, "fleet.tar.gz")
+        self.run_it(cluster(), "dump", dump)
+        self.fails(self.run_it({}, "plan", "-f", path, "--from", dump), "JSON")
+
+    def test_wrong_usage(self):
+        for words in (["why"], ["plan"], ["plan", "-f", "x", "--replicas", "0"], ["why", "a", "-o", "csv"]):
+            self.assertEqual(self.run_it({}, *words).returncode, 2)
+        self.fails(self.run_it(cluster(), "plan", "-f", "/nowhere/at.all"), "/nowhere/at.all")
+        self.fails(self.run_it(cluster(), "plan", "-f", self.file('{"kind": "Service"}')), "no pod")
+
+
 class Completion(Case):
     def test_kubectl_gets_candidates_and_a_directive(self):
         script = os.path.join(os.path.dirname(FAKE), "..", "..", "tools", "completions", "kubectl_complete-neuron")

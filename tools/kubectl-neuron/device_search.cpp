@@ -1,0 +1,318 @@
+#include "tools/kubectl-neuron/device_search.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "plugin/dra/slices/publisher.h"
+
+namespace neuron::fleet {
+namespace {
+
+std::optional<std::int64_t> quantity(const Labels& quantities, const std::string& name) {
+  const auto found = quantities.find(name);
+  return found == quantities.end() ? std::nullopt : plugin::dra::parse_quantity(found->second);
+}
+
+const AttributeValue* attribute(const Stock& stock, const std::string& name) {
+  const std::string own = stock.pool->driver + "/";
+  const auto& all = stock.device->attributes;
+  const auto found = all.find(name.starts_with(own) ? name.substr(own.size()) : name);
+  return found == all.end() ? nullptr : &found->second;
+}
+
+bool is_same(const AttributeValue& a, const AttributeValue& b) {
+  return a.number == b.number && a.flag == b.flag && a.text == b.text;
+}
+
+// Whether a constraint is about a request, "name" or "name/alternative".
+bool is_about(const ClaimConstraint& constraint, const std::string& request) {
+  const std::string parent = request.substr(0, request.find('/'));
+  return constraint.requests.empty() || std::ranges::any_of(constraint.requests, [&](const std::string& one) {
+           return one == request || one == parent;
+         });
+}
+
+bool endures(const ClaimRequest& wish, const Taint& taint) {
+  return taint.effect != "NoSchedule" && taint.effect != "NoExecute" ? true : tolerates(wish.tolerations, taint);
+}
+
+void add_claim(const Claim& claim, Stock& stock, const AllocatedDevice& device) {
+  if (device.admin_access) return;
+  if (!stock.device->multiple || device.consumed_capacity.empty()) stock.held = true;
+  for (const auto& [name, text] : device.consumed_capacity) {
+    stock.consumed[name] += plugin::dra::parse_quantity(text).value_or(0);
+  }
+  for (const std::string& pod : claim.reserved_for) stock.holders.push_back(claim.claim_namespace + "/" + pod);
+  if (claim.reserved_for.empty()) stock.holders.push_back("claim " + claim.claim_namespace + "/" + claim.name);
+}
+
+}  // namespace
+
+std::optional<std::map<std::string, std::int64_t>> consumption(const ClaimRequest& wish, const Pool& pool,
+                                                               const SliceDevice& device) {
+  std::map<std::string, std::int64_t> all;
+  const std::string own = pool.driver + "/";
+  Labels asked;
+  for (const auto& [name, text] : wish.capacity) {
+    asked[name.starts_with(own) ? name.substr(own.size()) : name] = text;
+  }
+  for (const auto& [name, text] : asked) {
+    const auto need = plugin::dra::parse_quantity(text), have = quantity(device.capacity, name);
+    if (!need || !have) return std::nullopt;
+    all[name] = *need;
+  }
+  if (!device.multiple) return all;
+  for (const auto& [name, text] : device.capacity) {
+    // The policies of this driver's slices: of the cores all by default, of the memory none.
+    const bool none = name == "memory" && device.attributes.contains("resourceType");
+    if (!asked.contains(name)) all[name] = none ? 0 : plugin::dra::parse_quantity(text).value_or(0);
+  }
+  return all;
+}
+
+Stocks stocks_of(const NodeState& state) {
+  Stocks stocks;
+  std::map<std::tuple<std::string, std::string, std::string>, std::size_t> places;
+  for (const Pool& pool : state.pools) {
+    auto& counters = stocks.counters[&pool];
+    for (const auto& [set, values] : pool.counters) {
+      for (const auto& [name, text] : values) counters[set][name] = plugin::dra::parse_quantity(text).value_or(0);
+    }
+    for (const SliceDevice& device : pool.devices) {
+      places[{pool.driver, pool.name, device.name}] = stocks.devices.size();
+      stocks.devices.push_back({&pool, &device, false, {}, {}});
+    }
+  }
+  std::set<std::size_t> counted;
+  for (const Claim& claim : state.claims) {
+    for (const AllocatedDevice& device : claim.devices) {
+      const auto at = places.find({device.driver, device.pool, device.device});
+      if (at == places.end()) continue;
+      Stock& stock = stocks.devices[at->second];
+      add_claim(claim, stock, device);
+      if (device.admin_access || !counted.insert(at->second).second) continue;
+      for (const auto& [set, uses] : stock.device->consumes) {
+        for (const auto& [name, text] : uses) {
+          stocks.counters[stock.pool][set][name] -= plugin::dra::parse_quantity(text).value_or(0);
+        }
+      }
+    }
+  }
+  return stocks;
+}
+
+DeviceSearch::DeviceSearch(const Fleet& fleet, const NodeState& state, std::vector<WantedClaim> claims)
+    : fleet_(fleet), stocks_(stocks_of(state)), claims_(std::move(claims)) {}
+
+const std::vector<SelectorAnswer>& DeviceSearch::matches(const ClaimRequest& wish) {
+  const auto [at, is_new] = matches_.try_emplace(&wish);
+  if (!is_new) return at->second;
+  std::vector<DeviceSelector> selectors;
+  const auto kind = std::ranges::find(fleet_.classes, wish.device_class, &DeviceClass::name);
+  if (kind != fleet_.classes.end()) selectors = kind->selectors;
+  selectors.insert(selectors.end(), wish.selectors.begin(), wish.selectors.end());
+  for (const Stock& stock : stocks_.devices) {
+    SelectorAnswer all{Match::yes, ""};
+    for (const DeviceSelector& selector : selectors) {
+      const SelectorAnswer one = selects(selector.expression, stock.pool->driver, *stock.device);
+      if (one.match == Match::yes) continue;
+      all = one;
+      break;  // the scheduler stops at the first, and an error in it is one of the whole
+    }
+    at->second.push_back(std::move(all));
+  }
+  return at->second;
+}
+
+Fitness DeviceSearch::state_of(const ClaimRequest& wish, const Stock& stock) const {
+  if (!stock.pool->complete) return Fitness::incomplete;
+  const bool tainted =
+      std::ranges::any_of(stock.device->taints, [&](const Taint& taint) { return !endures(wish, taint); });
+  // The driver's counters and shares make admin access wait as well (docs/dra.md#admin-access).
+  if (stock.held && (!wish.admin_access || stock.device->multiple)) return Fitness::held;
+  const bool shared = stock.device->multiple;
+  const auto need = consumption(wish, *stock.pool, *stock.device);
+  if (!need) return Fitness::unknown;
+  for (const auto& [name, amount] : *need) {
+    const auto used = stock.consumed.find(name);
+    const std::int64_t left = quantity(stock.device->capacity, name).value_or(0) -
+                              (shared && used != stock.consumed.end() ? used->second : 0);
+    if (amount > left) return Fitness::capacity;
+  }
+  const auto counters = stocks_.counters.find(stock.pool);
+  for (const auto& [set, uses] : stock.device->consumes) {
+    for (const auto& [name, text] : uses) {
+      const auto& sets = counters->second;
+      const auto found = sets.find(set);
+      const auto left = found == sets.end() ? std::map<std::string, std::int64_t>{} : found->second;
+      const auto one = left.find(name);
+      const std::int64_t use = plugin::dra::parse_quantity(text).value_or(0);
+      if (use > (one == left.end() ? 0 : one->second)) return Fitness::counters;
+    }
+  }
+  return tainted ? Fitness::tainted : Fitness::free;
+}
+
+std::vector<Rated> DeviceSearch::rate(const ClaimRequest& request) {
+  std::vector<Rated> all;
+  const std::vector<SelectorAnswer>& selected = matches(request);
+  for (std::size_t i = 0; i < selected.size(); ++i) {
+    const Stock& stock = stocks_.devices[i];
+    Rated& one = all.emplace_back();
+    one.part = selected[i].part;
+    if (selected[i].match != Match::yes) {
+      one.fitness = selected[i].match == Match::no ? Fitness::other : Fitness::unknown;
+      continue;
+    }
+    one.fitness = state_of(request, stock);
+    const auto bad = std::ranges::find_if(stock.device->taints, [&](const Taint& it) { return !endures(request, it); });
+    if (bad != stock.device->taints.end()) one.part = bad->key + (bad->value.empty() ? "" : "=" + bad->value);
+  }
+  return all;
+}
+
+DeviceSearch::Outcome DeviceSearch::run(Constraints constraints) {
+  constraints_ = constraints;
+  steps_ = 0;
+  while (!chosen_.empty()) give_back();
+  if (next_request(0, 0)) return Outcome::found;
+  return steps_ > kMostSteps ? Outcome::gave_up : Outcome::none;
+}
+
+DeviceSearch::Outcome DeviceSearch::run_alone(const ClaimRequest& request) {
+  constraints_ = Constraints::ignore;
+  steps_ = 0;
+  while (!chosen_.empty()) give_back();
+  // Beyond the last claim: nothing follows.
+  const bool found = fill(claims_.size(), 0, request, request.name);
+  if (found) return Outcome::found;
+  return steps_ > kMostSteps ? Outcome::gave_up : Outcome::none;
+}
+
+std::vector<ClaimResult> DeviceSearch::results() const {
+  std::vector<ClaimResult> all;
+  for (std::size_t i = 0; i < claims_.size(); ++i) all.push_back({claims_[i].name, {}});
+  for (const Chosen& one : chosen_) {
+    const Stock& stock = stocks_.devices[one.device];
+    AllocatedDevice device{one.request,        stock.pool->driver,     stock.pool->name,
+                           stock.device->name, one.wish->admin_access, {}};
+    if (stock.device->multiple) {
+      const auto used = consumption(*one.wish, *stock.pool, *stock.device);
+      for (const auto& [name, amount] : *used) device.consumed_capacity[name] = plugin::dra::quantity_text(amount);
+    }
+    all[one.claim].devices.push_back(std::move(device));
+  }
+  return all;
+}
+
+bool DeviceSearch::next_request(std::size_t claim, std::size_t request) {
+  if (claim >= claims_.size()) return true;
+  if (request >= claims_[claim].requests.size()) return next_request(claim + 1, 0);
+  const ClaimRequest& wish = claims_[claim].requests[request];
+  if (wish.first_available.empty()) return fill(claim, request, wish, wish.name);
+  return std::ranges::any_of(wish.first_available, [&](const ClaimRequest& one) {
+    return fill(claim, request, one, wish.name + "/" + one.name);
+  });
+}
+
+bool DeviceSearch::fill(std::size_t claim, std::size_t request, const ClaimRequest& wish, const std::string& name) {
+  const Chosen kind{claim, 0, name, &wish};
+  return wish.all ? take_all(claim, request, kind) : choose(claim, request, kind, wish.count, 0);
+}
+
+bool DeviceSearch::choose(std::size_t claim, std::size_t request, const Chosen& kind, std::int64_t missing,
+                          std::size_t start) {
+  if (missing == 0) return next_request(claim, request + 1);
+  std::vector<std::size_t> fitting;
+  for (std::size_t i = start; i < stocks_.devices.size(); ++i) {
+    Chosen one = kind;
+    one.device = i;
+    if (may_take(one)) fitting.push_back(i);
+  }
+  for (std::size_t i = 0; i + static_cast<std::size_t>(missing) <= fitting.size(); ++i) {
+    if (++steps_ > kMostSteps) return false;
+    Chosen one = kind;
+    one.device = fitting[i];
+    take(one);
+    if (choose(claim, request, kind, missing - 1, fitting[i] + 1)) return true;
+    give_back();
+  }
+  return false;
+}
+
+bool DeviceSearch::take_all(std::size_t claim, std::size_t request, const Chosen& kind) {
+  const std::size_t before = chosen_.size();
+  const std::vector<SelectorAnswer>& selected = matches(*kind.wish);
+  bool good = true;
+  for (std::size_t i = 0; i < selected.size() && good; ++i) {
+    if (selected[i].match != Match::yes) continue;
+    Chosen one = kind;
+    one.device = i;
+    good = may_take(one);
+    if (good) take(one);
+  }
+  if (good && chosen_.size() > before && next_request(claim, request + 1)) return true;
+  while (chosen_.size() > before) give_back();
+  return false;
+}
+
+bool DeviceSearch::may_take(const Chosen& one) {
+  const Stock& stock = stocks_.devices[one.device];
+  if (matches(*one.wish)[one.device].match != Match::yes || state_of(*one.wish, stock) != Fitness::free) return false;
+  const bool again = std::ranges::any_of(chosen_, [&](const Chosen& other) {
+    return other.device == one.device && (!stock.device->multiple || other.wish == one.wish);
+  });
+  return !again && keeps_constraints(one);
+}
+
+bool DeviceSearch::keeps_constraints(const Chosen& one) const {
+  if (constraints_ == Constraints::ignore) return true;
+  for (const ClaimConstraint& constraint : claims_[one.claim].constraints) {
+    if (!is_about(constraint, one.request)) continue;
+    const bool match = !constraint.match_attribute.empty();
+    const std::string& name = match ? constraint.match_attribute : constraint.distinct_attribute;
+    const AttributeValue* own = attribute(stocks_.devices[one.device], name);
+    if (own == nullptr) return false;
+    for (const Chosen& other : chosen_) {
+      if (other.claim != one.claim || !is_about(constraint, other.request)) continue;
+      const AttributeValue* theirs = attribute(stocks_.devices[other.device], name);
+      if (theirs == nullptr || is_same(*own, *theirs) != match) return false;
+    }
+  }
+  return true;
+}
+
+void DeviceSearch::change_counters(const Stock& stock, std::int64_t sign) {
+  for (const auto& [set, uses] : stock.device->consumes) {
+    for (const auto& [name, text] : uses) {
+      stocks_.counters[stock.pool][set][name] -= sign * plugin::dra::parse_quantity(text).value_or(0);
+    }
+  }
+}
+
+void DeviceSearch::take(const Chosen& one) {
+  Stock& stock = stocks_.devices[one.device];
+  chosen_.push_back(one);
+  if (one.wish->admin_access) return;
+  const auto used = consumption(*one.wish, *stock.pool, *stock.device);
+  if (stock.device->multiple && used) {
+    for (const auto& [name, amount] : *used) stock.consumed[name] += amount;
+  }
+  change_counters(stock, 1);
+}
+
+void DeviceSearch::give_back() {
+  const Chosen one = chosen_.back();
+  chosen_.pop_back();
+  if (one.wish->admin_access) return;
+  Stock& stock = stocks_.devices[one.device];
+  const auto used = consumption(*one.wish, *stock.pool, *stock.device);
+  if (stock.device->multiple && used) {
+    for (const auto& [name, amount] : *used) stock.consumed[name] -= amount;
+  }
+  change_counters(stock, -1);
+}
+
+}  // namespace neuron::fleet

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/kubectl-neuron/fit.h"
+#include "tools/kubectl-neuron/selector.h"
+
+// The scheduler's choice of devices for claims on one node: first fit in the order of pools and devices, with
+// backtracking (docs/reference/dra.md). Pure.
+namespace neuron::fleet {
+
+struct WantedClaim {
+  std::string name;  // in the pod's spec, or the resource
+  std::vector<ClaimRequest> requests;
+  std::vector<ClaimConstraint> constraints;
+};
+
+// A device of the node's pools with what claims have of it.
+struct Stock {
+  const Pool* pool = nullptr;
+  const SliceDevice* device = nullptr;
+  bool held = false;                             // by a claim that does not share it
+  std::map<std::string, std::int64_t> consumed;  // capacities, by claims that share it
+  std::vector<std::string> holders;              // "namespace/pod", or the claim's name where no pod has it
+};
+
+struct Stocks {
+  std::vector<Stock> devices;
+  // What is left: position of the pool's first device, set, counter.
+  std::map<const Pool*, std::map<std::string, std::map<std::string, std::int64_t>>> counters;
+};
+// `state` has to outlive it. Devices of incomplete pools are in it.
+[[nodiscard]] Stocks stocks_of(const NodeState& state);
+
+// How one device stands to one request while nothing else is chosen.
+enum class Fitness : std::uint8_t { free, other, unknown, held, tainted, counters, capacity, incomplete };
+
+struct Rated {
+  Fitness fitness = Fitness::other;
+  std::string part;  // of the expression that is false or unknown, or the taint
+};
+
+class DeviceSearch {
+ public:
+  DeviceSearch(const Fleet& fleet, const NodeState& state, std::vector<WantedClaim> claims);
+
+  enum class Constraints { apply, ignore };
+  enum class Outcome : std::uint8_t { found, none, gave_up };
+  [[nodiscard]] Outcome run(Constraints constraints);
+  // One request, or one alternative of it, alone.
+  [[nodiscard]] Outcome run_alone(const ClaimRequest& request);
+  [[nodiscard]] std::vector<ClaimResult> results() const;  // after `found`
+
+  // Parallel to stocks().devices.
+  [[nodiscard]] std::vector<Rated> rate(const ClaimRequest& request);
+  [[nodiscard]] const Stocks& stocks() const { return stocks_; }
+  [[nodiscard]] const std::vector<WantedClaim>& claims() const { return claims_; }
+
+ private:
+  struct Chosen {
+    std::size_t claim = 0;
+    std::size_t device = 0;
+    std::string request;  // "name" or "name/alternative"
+    const ClaimRequest* wish = nullptr;
+  };
+  static constexpr int kMostSteps = 300'000;
+
+  bool next_request(std::size_t claim, std::size_t request);
+  bool fill(std::size_t claim, std::size_t request, const ClaimRequest& wish, const std::string& name);
+  bool choose(std::size_t claim, std::size_t request, const Chosen& kind, std::int64_t missing, std::size_t start);
+  bool take_all(std::size_t claim, std::size_t request, const Chosen& kind);
+  [[nodiscard]] bool may_take(const Chosen& one);
+  void take(const Chosen& one);
+  void give_back();
+  [[nodiscard]] bool keeps_constraints(const Chosen& one) const;
+  [[nodiscard]] const std::vector<SelectorAnswer>& matches(const ClaimRequest& wish);
+  [[nodiscard]] Fitness state_of(const ClaimRequest& wish, const Stock& stock) const;
+  void change_counters(const Stock& stock, std::int64_t sign);
+
+  const Fleet& fleet_;
+  Stocks stocks_;
+  std::vector<WantedClaim> claims_;
+  Constraints constraints_ = Constraints::apply;
+  std::vector<Chosen> chosen_;
+  std::map<const ClaimRequest*, std::vector<SelectorAnswer>> matches_;
+  int steps_ = 0;
+};
+
+// Of a device that is shared: what a request consumes of each capacity, its own or all of it; nullopt: it asks for one
+// that the device lacks, or a quantity is not understood. Of one that is not shared: {} where it is large enough.
+[[nodiscard]] std::optional<std::map<std::string, std::int64_t>> consumption(const ClaimRequest& wish, const Pool& pool,
+                                                                             const SliceDevice& device);
+
+}  // namespace neuron::fleet

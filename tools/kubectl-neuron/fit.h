@@ -1,0 +1,140 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tools/kubectl-neuron/fleet.h"
+
+// Whether a pod fits on a node as the fleet is: the arithmetic of the scheduler, the kubelet and the agent. Processor
+// time, memory, volumes, priorities and the other things that a scheduler weighs are not looked at. Pure.
+namespace neuron::fleet {
+
+// Everything of one node, copied out of the fleet so that it can be changed. Passive data.
+struct NodeState {
+  Node node;                                   // without its report
+  const report::NodeReport* report = nullptr;  // the fleet's, which has to outlive this; nullptr: none
+  std::vector<Pod> pods;                       // placed on it and not ended
+  std::vector<Pool> pools;                     // in the order in which the scheduler tries them
+  std::vector<Claim> claims;                   // allocated, with a device in one of the pools
+};
+
+[[nodiscard]] std::vector<NodeState> node_states(const Fleet& fleet);  // parallel to Fleet::nodes
+
+// A pod, "namespace/name", and how much it has of what an obstacle names; 0: not a number.
+struct Holder {
+  std::string pod;
+  std::int64_t amount = 0;
+  friend auto operator<=>(const Holder&, const Holder&) = default;
+};
+
+struct Obstacle {
+  enum class Kind : std::uint8_t {
+    // Of the pod, whatever the node.
+    gated,          // name: the gate
+    no_scheduler,   // name: spec.schedulerName, of which no trace is in the cluster
+    claim_missing,  // name: a claim or template that does not exist
+    class_unknown,  // name: the device class, detail: the request
+    claim_limit,    // asked of at most `total` devices in one claim; name: the claim or the resource
+    // Of the node.
+    both_names,  // name: the container; asked: cores of its devices, free: cores by themselves; detail: "split"
+                 // where no device has both names
+    not_ready,
+    unschedulable,    // cordoned
+    taint,            // name: "key=value:effect"
+    label,            // name: the first rule that is not met, "key in (a, b)"; detail: the node's value
+    claim_elsewhere,  // name: a claim that is allocated on another node, detail: that node
+    no_resource,      // name: a resource that the node does not list
+    other_mode,  // name: the resource or claim; detail: "claims", "device plugin" or "nothing", what the node offers
+    too_few,     // name: the resource; asked, free, total allocatable; holders
+    other_name,  // units of `name` that are withheld since pods hold them by another name (detail); holders
+    unhealthy,   // `asked` units of `name` (resource or request) are unhealthy; -1: some, it is not known how many
+    incomplete_pool,  // name: the pool, some slices of which are missing
+    no_device,        // name: the request; detail: the expression that no device meets
+    lnc,              // likewise, an expression about the LNC
+    too_few_devices,  // name: the request; asked, free, total that its selectors choose; holders
+    counters,         // likewise, of devices whose cores are taken through other devices
+    capacity,         // likewise, of devices that are shared and have not enough left
+    tainted,          // likewise, of devices with a taint; detail: the taint
+    constraint,       // name: the attribute that devices are to share or not to share, detail: the claim
+    together,         // each request is met by itself, not all of them; name: the claims
+    // It cannot be said.
+    selector,    // name: the request; detail: the expression
+    search,      // too many combinations; name: the claims
+    name_order,  // pods ask for devices and cores; whether they meet depends on what is given first
+    unread,      // name: what could not be read
+  };
+  Kind kind = Kind::not_ready;
+  std::string name;
+  std::string detail;
+  std::int64_t asked = 0;
+  std::int64_t free = 0;
+  std::int64_t total = 0;
+  std::vector<Holder> holders;  // those with most first
+  friend auto operator<=>(const Obstacle&, const Obstacle&) = default;
+};
+
+[[nodiscard]] bool is_doubt(Obstacle::Kind kind);   // selector, search, name_order, unread
+[[nodiscard]] bool is_of_pod(Obstacle::Kind kind);  // the same on every node
+
+enum class Answer : std::uint8_t { yes, no, unknown };
+
+struct ClaimResult {
+  std::string claim;  // name in the pod's spec, or the resource
+  std::vector<AllocatedDevice> devices;
+};
+
+struct Verdict {
+  Answer answer = Answer::unknown;
+  std::vector<Obstacle> obstacles;   // empty with `yes`; with `unknown` at least one doubt and nothing worse
+  std::vector<ClaimResult> devices;  // with `yes`: what the scheduler would allocate of this node's pools
+};
+
+// One node. What the pod itself holds there, if it is placed, is not free.
+[[nodiscard]] Verdict fit(const Fleet& fleet, const Pod& pod, const NodeState& state);
+
+// All nodes, parallel to `states`. A pod that asks for more of a resource than a claim can have is not placed on any
+// node while one that would make a claim for it passes the pod's other rules (docs/dra.md#unmodified-pods).
+[[nodiscard]] std::vector<Verdict> fit_all(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states);
+
+// The pod is placed as the verdict says, which is `yes`, or goes.
+void place(const Fleet& fleet, const Pod& pod, const Verdict& verdict, NodeState& state);
+// As its controller would make it again: on no node, with new claims.
+[[nodiscard]] Pod made_again(Pod pod);
+// False: what becomes free is not known, since the node's report is missing. Claims that other pods use stay.
+[[nodiscard]] bool release(const Pod& pod, NodeState& state);
+
+// ---- Parts, for fit.cpp, `why` and tests
+
+// Rules of the pod about the node: readiness, cordon, taints, labels.
+[[nodiscard]] std::vector<Obstacle> node_obstacles(const Pod& pod, const Node& node);
+[[nodiscard]] bool tolerates(const std::vector<Toleration>& tolerations, const Taint& taint);
+
+// Resources that the node serves by claims: not allocatable there, and a class has the name.
+[[nodiscard]] bool is_by_claim(const Fleet& fleet, const Node& node, const std::string& resource);
+[[nodiscard]] const DeviceClass* class_of_resource(const Fleet& fleet, const std::string& resource);
+// By the counts of the node: resources that are not by claim.
+[[nodiscard]] std::vector<Obstacle> count_obstacles(const Fleet& fleet, const Pod& pod, const NodeState& state);
+// Units of a resource that no pod has, as far as the node counts it.
+[[nodiscard]] std::int64_t free_units(const NodeState& state, const std::string& resource);
+// Devices of the node's pools that are free for the first request of the pod; by claim alone.
+[[nodiscard]] std::int64_t free_devices(const Fleet& fleet, const Pod& pod, const NodeState& state);
+// Logical cores of a device, from the agent's report, else the node's counts, else the instance type; 0: unknown.
+[[nodiscard]] std::int64_t cores_per_device(const NodeState& state);
+// Whether every device is offered under both names, so that each name withholds what the other one holds.
+[[nodiscard]] bool offers_both_names(const NodeState& state);
+
+// The claims of the pod, and the resources that are by claim on this node. Obstacles, or none and `devices`.
+[[nodiscard]] std::vector<Obstacle> claim_obstacles(const Fleet& fleet, const Pod& pod, const NodeState& state,
+                                                    std::vector<ClaimResult>& devices);
+
+[[nodiscard]] std::string full_name(const Pod& pod);  // "namespace/name"
+
+inline constexpr const char* kNeuron = "aws.amazon.com/neuron";
+inline constexpr const char* kNeuronDevice = "aws.amazon.com/neurondevice";
+inline constexpr const char* kNeuronCore = "aws.amazon.com/neuroncore";
+inline constexpr const char* kEfa = "vpc.amazonaws.com/efa";
+inline constexpr std::int64_t kMostPerClaim = 32;
+
+}  // namespace neuron::fleet

@@ -1,0 +1,319 @@
+#include <algorithm>
+#include <optional>
+
+#include "agent/core/catalogue.h"
+#include "tools/kubectl-neuron/fit.h"
+
+// Resources that are counted: what the scheduler, the kubelet and the agent's device plugin do with them.
+namespace neuron::fleet {
+namespace {
+
+using Kind = Obstacle::Kind;
+
+std::int64_t amount(const Amounts& amounts, const std::string& name) {
+  const auto found = amounts.find(name);
+  return found == amounts.end() ? 0 : found->second;
+}
+
+// Of one container or pod: devices by either name, cores.
+struct Units {
+  std::int64_t devices = 0;
+  std::int64_t cores = 0;
+};
+
+Units units_of(const Amounts& amounts) {
+  return {amount(amounts, kNeuron) + amount(amounts, kNeuronDevice), amount(amounts, kNeuronCore)};
+}
+
+// Devices and cores of containers that ask for one of the two: what the other name has less. A container that asks for
+// both has the same hardware through both.
+Units single_names(const Pod& pod) {
+  Units all;
+  for (const Container& container : pod.containers) {
+    const Units own = units_of(container.requests);
+    if ((own.devices > 0 && own.cores > 0) || (container.init && !container.sidecar)) continue;
+    all.devices += own.devices;
+    all.cores += own.cores;
+  }
+  return all;
+}
+
+bool is_cores(const std::string& resource) {
+  return resource == kNeuronCore;
+}
+
+std::int64_t rounded_up(std::int64_t value, std::int64_t by) {
+  return (value + by - 1) / by;
+}
+
+// One node's counts as one pod sees them.
+class Counts {
+ public:
+  Counts(const NodeState& state, const Pod& pod)
+      : state_(state), pod_(pod), per_device_(cores_per_device(state)), both_(offers_both_names(state)) {
+    for (const Pod& other : state.pods) {
+      if (is_same(other)) continue;
+      const Units single = single_names(other);
+      single_.devices += single.devices;
+      single_.cores += single.cores;
+    }
+  }
+
+  // Units that the kubelet counts, less what pods hold by the other name or the agent knows to be unhealthy and the
+  // node's status does not show yet.
+  [[nodiscard]] std::int64_t allocatable(const std::string& resource) const {
+    std::int64_t all = amount(state_.node.allocatable, resource);
+    if (both_) all = std::min(all, amount(state_.node.capacity, resource) - least_by_other_name(resource));
+    if (const auto sick = unhealthy(resource)) all = std::min(all, amount(state_.node.capacity, resource) - *sick);
+    return std::max<std::int64_t>(all, 0);
+  }
+
+  [[nodiscard]] std::int64_t free(const std::string& resource) const {
+    std::int64_t used = 0;
+    for (const Holder& holder : holders(resource)) used += holder.amount;
+    return allocatable(resource) - used;
+  }
+
+  [[nodiscard]] std::vector<Holder> holders(const std::string& resource) const {
+    std::vector<Holder> all;
+    for (const Pod& other : state_.pods) {
+      const std::int64_t own = amount(scheduled_amounts(other), resource);
+      if (own > 0 && !is_same(other)) all.push_back({full_name(other), own});
+    }
+    std::ranges::stable_sort(all, std::greater<>(), &Holder::amount);
+    return all;
+  }
+
+  // Why fewer are allocatable than the node has.
+  [[nodiscard]] std::vector<Obstacle> withheld(const std::string& resource) const {
+    std::vector<Obstacle> all;
+    std::int64_t missing = amount(state_.node.capacity, resource) - allocatable(resource);
+    if (missing <= 0) return all;
+    Obstacle other;
+    other.kind = Kind::other_name;
+    other.name = resource;
+    other.detail = is_cores(resource) ? kNeuron : kNeuronCore;
+    other.asked = least_by_other_name(resource);
+    if (both_ && other.asked > 0) {
+      other.holders = holders(other.detail);
+      if (is_cores(resource) && other.holders.empty()) other.holders = holders(other.detail = kNeuronDevice);
+      all.push_back(other);
+    }
+    const auto sick = unhealthy(resource);
+    const std::int64_t rest = missing - other.asked;
+    const bool is_exact = is_cores(resource) || other.asked == 0;
+    Obstacle unhealthy;
+    unhealthy.kind = Kind::unhealthy;
+    unhealthy.name = resource;
+    unhealthy.asked = sick ? *sick : is_exact ? rest : -1;
+    if (sick ? *sick > 0 : rest > 0) all.push_back(unhealthy);
+    return all;
+  }
+
+  [[nodiscard]] std::int64_t per_device() const { return per_device_; }
+  [[nodiscard]] bool both() const { return both_; }
+
+ private:
+  [[nodiscard]] bool is_same(const Pod& other) const {
+    return other.pod_namespace == pod_.pod_namespace && other.name == pod_.name;
+  }
+
+  [[nodiscard]] std::int64_t least_by_other_name(const std::string& resource) const {
+    if (!both_ || resource == kEfa) return 0;
+    return is_cores(resource) ? single_.devices * per_device_ : rounded_up(single_.cores, per_device_);
+  }
+
+  [[nodiscard]] std::optional<std::int64_t> unhealthy(const std::string& resource) const {
+    if (state_.report == nullptr || is_cores(resource)) return std::nullopt;
+    const auto is_sick = [](const auto& one) { return one.health.state == model::HealthState::unhealthy; };
+    const model::HostScan& host = state_.report->host;
+    return resource == kEfa ? std::ranges::count_if(host.efas, is_sick) : std::ranges::count_if(host.devices, is_sick);
+  }
+
+  const NodeState& state_;
+  const Pod& pod_;
+  std::int64_t per_device_;
+  bool both_;
+  Units single_;  // of the other pods
+};
+
+Obstacle of_resource(Kind kind, const std::string& resource) {
+  Obstacle one;
+  one.kind = kind;
+  one.name = resource;
+  return one;
+}
+
+void add_too_few(const Counts& counts, const std::string& resource, std::int64_t asked, std::vector<Obstacle>& all) {
+  Obstacle few = of_resource(Kind::too_few, resource);
+  few.asked = asked;
+  few.free = std::max<std::int64_t>(counts.free(resource), 0);
+  few.total = counts.allocatable(resource);
+  few.holders = counts.holders(resource);
+  all.push_back(few);
+  for (Obstacle& reason : counts.withheld(resource)) all.push_back(std::move(reason));
+}
+
+Obstacle not_listed(const Node& node, const std::string& resource) {
+  Obstacle one = of_resource(node.mode == Mode::claims ? Kind::other_mode : Kind::no_resource, resource);
+  if (node.mode == Mode::claims) one.detail = "claims";
+  return one;
+}
+
+// One container with both names has to ask for the same hardware by both.
+void add_container_obstacles(const Pod& pod, const Counts& counts, std::vector<Obstacle>& all) {
+  for (const Container& container : pod.containers) {
+    const Units own = units_of(container.requests);
+    if (own.devices == 0 || own.cores == 0 || counts.per_device() == 0) continue;
+    if (counts.both() && own.cores == own.devices * counts.per_device()) continue;
+    Obstacle one = of_resource(Kind::both_names, container.name);
+    one.asked = own.devices * counts.per_device();
+    one.free = own.cores;
+    if (!counts.both()) one.detail = "split";
+    all.push_back(one);
+  }
+}
+
+// Containers of one pod that ask by different names: the scheduler counts them apart, the agent cannot.
+void add_pod_obstacles(const Pod& pod, const Counts& counts, std::vector<Obstacle>& all) {
+  const Units own = single_names(pod);
+  if (!counts.both() || own.devices == 0 || own.cores == 0) return;
+  const std::int64_t cores = counts.free(kNeuronCore), needed = own.cores + own.devices * counts.per_device();
+  if (needed > cores) {
+    Obstacle few = of_resource(Kind::too_few, kNeuronCore);
+    few.asked = needed;
+    few.free = std::max<std::int64_t>(cores, 0);
+    few.total = counts.allocatable(kNeuronCore);
+    few.holders = counts.holders(kNeuronCore);
+    all.push_back(few);
+  } else if (counts.free(kNeuron) - own.devices < rounded_up(own.cores, counts.per_device())) {
+    all.push_back(of_resource(Kind::name_order, kNeuronCore));
+  }
+}
+
+}  // namespace
+
+std::int64_t cores_per_device(const NodeState& state) {
+  const Node& node = state.node;
+  if (state.report != nullptr) {
+    for (const std::vector<int>& ids : state.report->core_ids) {
+      if (!ids.empty()) return static_cast<std::int64_t>(ids.size());
+    }
+  }
+  const core::InstanceType* type = core::find_instance_type(node.instance_type);
+  const std::int64_t devices = amount(node.capacity, kNeuron), cores = amount(node.capacity, kNeuronCore);
+  if (type != nullptr && type->device_count > 0) {
+    const auto label = node.labels.find("neuron-agent/lnc");
+    const bool is_whole = devices == type->device_count && cores > 0 && cores % devices == 0;
+    if (is_whole) return cores / devices;
+    const int lnc = label == node.labels.end() ? type->default_lnc : label->second == "2" ? 2 : 1;
+    return type->physical_cores_per_device / lnc;
+  }
+  return devices > 0 && cores % devices == 0 ? cores / devices : 0;
+}
+
+bool offers_both_names(const NodeState& state) {
+  const Node& node = state.node;
+  const std::int64_t devices = std::max(amount(node.capacity, kNeuron), amount(node.capacity, kNeuronDevice));
+  const std::int64_t cores = amount(node.capacity, kNeuronCore);
+  return devices > 0 && cores > 0 && cores == devices * cores_per_device(state);
+}
+
+const DeviceClass* class_of_resource(const Fleet& fleet, const std::string& resource) {
+  const auto found = std::ranges::find(fleet.classes, resource, &DeviceClass::extended_resource);
+  return resource.empty() || found == fleet.classes.end() ? nullptr : &*found;
+}
+
+bool is_by_claim(const Fleet& fleet, const Node& node, const std::string& resource) {
+  return amount(node.allocatable, resource) == 0 && node.mode != Mode::device_plugin &&
+         class_of_resource(fleet, resource) != nullptr;
+}
+
+std::int64_t free_units(const NodeState& state, const std::string& resource) {
+  return std::max<std::int64_t>(Counts(state, Pod{}).free(resource), 0);
+}
+
+std::vector<Obstacle> count_obstacles(const Fleet& fleet, const Pod& pod, const NodeState& state) {
+  std::vector<Obstacle> all;
+  const Counts counts(state, pod);
+  bool counted = false;
+  for (const auto& [resource, asked] : scheduled_amounts(pod)) {
+    if (asked <= 0 || is_by_claim(fleet, state.node, resource)) continue;
+    counted = true;
+    if (amount(state.node.capacity, resource) == 0 && amount(state.node.allocatable, resource) == 0) {
+      all.push_back(not_listed(state.node, resource));
+    } else if (counts.free(resource) < asked) {
+      add_too_few(counts, resource, asked, all);
+    }
+  }
+  if (!counted || !all.empty()) return all;
+  add_container_obstacles(pod, counts, all);
+  if (all.empty()) add_pod_obstacles(pod, counts, all);
+  return all;
+}
+
+void place(const Fleet& fleet, const Pod& pod, const Verdict& verdict, NodeState& state) {
+  Pod placed = pod;
+  placed.node = state.node.name;
+  placed.phase = "Running";
+  for (const ClaimResult& result : verdict.devices) {
+    const auto own = std::ranges::find(placed.claims, result.claim, &PodClaim::name);
+    Claim claim;
+    claim.claim_namespace = pod.pod_namespace;
+    claim.name = own != placed.claims.end() && !own->claim.empty() ? own->claim : pod.name + "-" + result.claim;
+    if (own != placed.claims.end()) own->claim = claim.name;
+    if (own == placed.claims.end())  // as the scheduler records the claim that it makes for resources
+      placed.claims.push_back({"", claim.name, ""});
+    if (const Claim* known = find_claim(fleet, claim.claim_namespace, claim.name)) claim = *known;
+    claim.allocated = true;
+    claim.devices = result.devices;
+    claim.reserved_for = {pod.name};
+    state.claims.push_back(claim);
+  }
+  state.pods.push_back(placed);
+}
+
+Pod made_again(Pod pod) {
+  pod.node.clear();
+  pod.phase = "Pending";
+  pod.scheduled_reason = "Unschedulable";  // some scheduler served it
+  std::erase_if(pod.claims, [](const PodClaim& claim) { return claim.name.empty(); });
+  for (PodClaim& claim : pod.claims) {
+    if (!claim.claim_template.empty()) claim.claim.clear();
+  }
+  return pod;
+}
+
+bool release(const Pod& pod, NodeState& state) {
+  const auto same = [&](const Pod& other) {
+    return other.pod_namespace == pod.pod_namespace && other.name == pod.name;
+  };
+  const bool both = offers_both_names(state);
+  const Units single = single_names(pod);
+  std::erase_if(state.pods, same);
+  std::erase_if(state.claims, [&](Claim& claim) {
+    const bool held = claim.claim_namespace == pod.pod_namespace && std::erase(claim.reserved_for, pod.name) > 0;
+    return held && claim.reserved_for.empty();
+  });
+  if (!both || (single.devices == 0 && single.cores == 0)) return true;
+  // What it held by one name comes back under the other.
+  const auto back = [&](const char* name, std::int64_t units) {
+    const auto found = state.node.allocatable.find(name);
+    if (found == state.node.allocatable.end()) return;
+    found->second = std::min(found->second + units, amount(state.node.capacity, name));
+  };
+  back(kNeuronCore, single.devices * cores_per_device(state));
+  if (single.cores == 0) return true;
+  if (state.report == nullptr || !state.report->pods) return false;
+  std::int64_t freed = 0;
+  for (const model::NeuronDevice& device : state.report->host.devices) {
+    const auto users = report::pods_on_device(*state.report, device.index);
+    const bool alone = users && users->size() == 1 && users->front() == full_name(pod);
+    if (alone) ++freed;
+  }
+  back(kNeuron, freed);
+  back(kNeuronDevice, freed);
+  return true;
+}
+
+}  // namespace neuron::fleet

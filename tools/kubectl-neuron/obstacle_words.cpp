@@ -1,0 +1,209 @@
+#include "tools/kubectl-neuron/obstacle_words.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "agent/base/parse.h"
+
+namespace neuron::fleet {
+namespace {
+
+using Kind = Obstacle::Kind;
+
+std::string number(std::int64_t value) {
+  return std::to_string(value);
+}
+
+std::string held_by(const Obstacle& one) {
+  return one.holders.empty() ? "" : "; held by " + holders_of(one.holders);
+}
+
+std::string of_devices(const Obstacle& one, const std::string& why) {
+  return "request " + printable(one.name) + " needs " + counted(one.asked, "device") + ", " + number(one.free) +
+         " of " + number(one.total) + (one.free == 1 ? " is free" : " are free") + why + held_by(one);
+}
+
+std::string too_few(const Obstacle& one) {
+  return "asks for " + number(one.asked) + " " + printable(one.name) + ", " + number(one.free) + " of " +
+         number(one.total) + (one.free == 1 ? " is free" : " are free") + held_by(one);
+}
+
+std::string words_of_pod(const Obstacle& one) {
+  const std::string name = printable(one.name);
+  switch (one.kind) {
+    case Kind::gated:
+      return "waits for its scheduling gate " + name + " to be removed";
+    case Kind::no_scheduler:
+      return "no scheduler of the name " + name + " is seen in this cluster (spec.schedulerName)";
+    case Kind::claim_missing:
+      return one.detail == "template" ? "there is no ResourceClaimTemplate " + name
+                                      : "there is no ResourceClaim " + name;
+    case Kind::class_unknown:
+      return "there is no DeviceClass " + name;
+    default:
+      return name + " asks for " + counted(one.asked, "device") + ", and a claim has at most " + number(one.total);
+  }
+}
+
+std::string both_names(const Obstacle& one) {
+  if (one.detail == "split") {
+    return "container " + printable(one.name) +
+           " asks for devices and cores, and the node offers none under both names";
+  }
+  return "container " + printable(one.name) + " asks for devices with " + counted(one.asked, "core") + " and for " +
+         counted(one.free, "core") + ": not the same hardware, so the agent refuses it";
+}
+
+std::string words_of_node(const Obstacle& one) {
+  const std::string name = printable(one.name), detail = printable(one.detail);
+  switch (one.kind) {
+    case Kind::both_names:
+      return both_names(one);
+    case Kind::not_ready:
+      return "the node is not ready";
+    case Kind::unschedulable:
+      return "the node is cordoned";
+    case Kind::taint:
+      return "taint " + name + " is not tolerated";
+    case Kind::label:
+      return "asks for a node with " + name +
+             (detail.empty() ? ", which the node lacks" : ", and the node has " + detail);
+    case Kind::claim_elsewhere:
+      return "claim " + name + " is allocated on " + detail;
+    case Kind::no_resource:
+      return "the node does not list " + name;
+    case Kind::other_mode:
+      if (detail == "claims") return "asks for " + name + " by count, and the node serves claims";
+      return std::string("asks by claim, and the node ") +
+             (detail == "nothing" ? "has no ResourceSlices" : "has a device plugin");
+    default:
+      return "";
+  }
+}
+
+std::string words_of_hardware(const Obstacle& one) {
+  const std::string name = printable(one.name), detail = printable(one.detail);
+  switch (one.kind) {
+    case Kind::too_few:
+      return too_few(one);
+    case Kind::other_name:
+      return number(one.asked) + " " + name + " are withheld, since pods hold the hardware by " + detail + held_by(one);
+    case Kind::unhealthy:
+      return one.asked < 0 ? "some " + name + " are unhealthy" : number(one.asked) + " " + name + " unhealthy";
+    case Kind::incomplete_pool:
+      return "ResourceSlices of the node are missing, so its pool is incomplete";
+    case Kind::no_device:
+      return "no device for request " + name + (detail.empty() ? "" : ": none has " + detail);
+    case Kind::lnc:
+      return "no device for request " + name + ": the node has another LNC than " + detail;
+    case Kind::too_few_devices:
+      return of_devices(one, "");
+    case Kind::counters:
+      return of_devices(one, ", since their cores are taken through other devices");
+    case Kind::capacity:
+      return of_devices(one, ", since too little of their capacity is left");
+    case Kind::tainted:
+      return of_devices(one, ", since devices have the taint " + detail);
+    case Kind::constraint:
+      return "enough devices are free, but none of the free sets meets the constraint on " + name + " of claim " +
+             detail;
+    case Kind::together:
+      return "each request is met by itself, but not all of " + name + " together";
+    default:
+      return "";
+  }
+}
+
+std::string words_of_doubt(const Obstacle& one) {
+  const std::string name = printable(one.name), detail = printable(one.detail);
+  if (one.kind == Kind::selector)
+    return "cannot tell: the expression of request " + name + " is not evaluated here: " + detail;
+  if (one.kind == Kind::search) return "cannot tell: too many combinations for " + name;
+  if (one.kind == Kind::name_order)
+    return "cannot tell: it asks for devices and for cores, and which are given first decides";
+  return "cannot tell: " + name + " was not found, and not everything could be read";
+}
+
+constexpr std::array kNames = {
+    "gated",      "no_scheduler",    "claim_missing", "class_unknown", "claim_limit",     "both_names",
+    "not_ready",  "unschedulable",   "taint",         "label",         "claim_elsewhere", "no_resource",
+    "other_mode", "too_few",         "other_name",    "unhealthy",     "incomplete_pool", "no_device",
+    "lnc",        "too_few_devices", "counters",      "capacity",      "tainted",         "constraint",
+    "together",   "selector",        "search",        "name_order",    "unread"};
+
+// What makes two nodes one line: all but holders.
+std::vector<Obstacle> without_holders(std::vector<Obstacle> obstacles) {
+  for (Obstacle& one : obstacles) one.holders.clear();
+  return obstacles;
+}
+
+void add_holders(std::vector<Holder>& all, const std::vector<Holder>& more) {
+  for (const Holder& holder : more) {
+    const auto known = std::ranges::find(all, holder.pod, &Holder::pod);
+    if (known == all.end()) {
+      all.push_back(holder);
+    } else {
+      known->amount += holder.amount;
+    }
+  }
+}
+
+int rank_of(Answer answer) {
+  return answer == Answer::yes ? 0 : answer == Answer::unknown ? 1 : 2;
+}
+
+}  // namespace
+
+std::string words_of(const Obstacle& obstacle) {
+  if (is_doubt(obstacle.kind)) return words_of_doubt(obstacle);
+  if (is_of_pod(obstacle.kind)) return words_of_pod(obstacle);
+  const std::string words = words_of_node(obstacle);
+  return words.empty() ? words_of_hardware(obstacle) : words;
+}
+
+std::string_view to_string(Obstacle::Kind kind) {
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+std::string_view to_string(Answer answer) {
+  return answer == Answer::yes ? "fits" : answer == Answer::no ? "does_not_fit" : "unknown";
+}
+
+std::string some_of(const std::vector<std::string>& names, std::size_t most) {
+  std::string text;
+  const std::size_t shown = names.size() > most + 1 ? most : names.size();
+  for (std::size_t i = 0; i < shown; ++i) {
+    if (i > 0) text += i + 1 == shown && shown == names.size() ? " and " : ", ";
+    text += printable(names[i]);
+  }
+  if (shown < names.size()) text += " and " + number(static_cast<std::int64_t>(names.size() - shown)) + " more";
+  return text;
+}
+
+std::string holders_of(const std::vector<Holder>& holders, std::size_t most) {
+  std::vector<std::string> names;
+  for (const Holder& one : holders) names.push_back(one.pod + (one.amount > 0 ? " (" + number(one.amount) + ")" : ""));
+  return some_of(names, most);
+}
+
+std::vector<NodeGroup> grouped(const std::vector<NodeState>& states, const std::vector<Verdict>& verdicts) {
+  std::vector<NodeGroup> groups;
+  std::map<std::pair<Answer, std::vector<Obstacle>>, std::size_t> places;
+  for (std::size_t i = 0; i < states.size() && i < verdicts.size(); ++i) {
+    const Verdict& verdict = verdicts[i];
+    const auto [at, is_new] = places.try_emplace({verdict.answer, without_holders(verdict.obstacles)}, groups.size());
+    if (is_new) groups.push_back({{}, verdict.answer, at->first.second});
+    NodeGroup& group = groups[at->second];
+    group.nodes.push_back(states[i].node.name);
+    for (std::size_t k = 0; k < verdict.obstacles.size(); ++k) {
+      add_holders(group.obstacles[k].holders, verdict.obstacles[k].holders);
+    }
+  }
+  std::ranges::stable_sort(groups, {}, [](const NodeGroup& group) {
+    return std::tuple(rank_of(group.answer), group.obstacles.size(), -static_cast<std::int64_t>(group.nodes.size()));
+  });
+  return groups;
+}
+
+}  // namespace neuron::fleet

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/kubectl-neuron/manifest.h"
+#include "tools/kubectl-neuron/obstacle_words.h"
+
+// How many pods of a manifest fit: now, on the same nodes without pods, and on an empty node of each instance type.
+// Pure.
+namespace neuron::fleet {
+
+struct NodeCount {
+  std::string node;
+  int pods = 0;
+};
+
+// Pods of one template. Passive data.
+struct GroupPlan {
+  std::string pod;
+  int asked = 0;
+  int placed = 0;                    // of those asked for, all groups together
+  std::vector<NodeCount> nodes;      // where; by name
+  int empty_fleet = 0;               // this group alone on the same nodes without other pods; at most kMostCounted
+  std::vector<NodeGroup> obstacles;  // of the nodes, once all are placed that can be; empty when all asked are placed
+};
+
+struct TypeCount {
+  std::string type;
+  int pods = 0;     // of the first group
+  std::string why;  // with 0: the first obstacle
+};
+
+// Free hardware that no pod of the first group can use, on nodes with the same obstacles. Passive data.
+struct Stranded {
+  std::vector<std::string> nodes;
+  std::string unit;  // "aws.amazon.com/neuron", "devices by claim"
+  std::int64_t free = 0;
+  std::string why;
+};
+
+struct Plan {
+  Answer answer = Answer::unknown;
+  int asked = 0;
+  int placed = 0;
+  int more = 0;  // of the first group, after all that are asked for; at most kMostCounted
+  std::vector<GroupPlan> groups;
+  std::vector<TypeCount> types;
+  std::vector<Stranded> stranded;
+  std::vector<std::string> notes;
+};
+inline constexpr int kMostCounted = 10'000;
+
+// `replicas` above 0 stands for the number of the first group. Pods are placed one after the other: on the node that
+// has most of this plan's pods already and takes another one, the first by name among equals; so nodes are filled.
+[[nodiscard]] Plan plan(const Fleet& fleet, const Manifest& manifest, int replicas);
+
+// An empty node of an instance type, as the agent offers it by default.
+[[nodiscard]] NodeState empty_node(const std::string& instance_type, Mode mode);
+// The pod on such nodes: its rules about labels are left out.
+[[nodiscard]] std::vector<TypeCount> counts_by_type(const Fleet& rules, const Pod& pod);
+
+[[nodiscard]] std::string plan_text(const Plan& plan);
+[[nodiscard]] std::string plan_json(const Plan& plan);  // format "kubectl-neuron-plan/1"
+[[nodiscard]] int exit_status(const Plan& plan);        // 0 fits, 1 does not, 2 cannot tell
+
+}  // namespace neuron::fleet

@@ -1,0 +1,117 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "agent/base/parse.h"
+#include "tools/kubectl-neuron/plan.h"
+
+namespace neuron::fleet {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMostNodes = 20;
+constexpr std::size_t kMostGroups = 8;
+
+std::string number(int count) {
+  return std::to_string(count) + (count >= kMostCounted ? " or more" : "");
+}
+
+void add_group(const GroupPlan& group, std::string& text) {
+  text += "\n" + printable(group.pod, 400) + ": " + std::to_string(group.placed) + " of " +
+          counted(group.asked, "pod") + (group.placed == 1 ? " fits" : " fit") +
+          " now; on the same nodes without other pods " + number(group.empty_fleet) + "\n";
+  for (std::size_t i = 0; i < group.nodes.size() && i < kMostNodes; ++i) {
+    text += "  " + printable(group.nodes[i].node) + ": " + counted(group.nodes[i].pods, "pod") + "\n";
+  }
+  if (group.nodes.size() > kMostNodes) {
+    text += "  and " + counted(group.nodes.size() - kMostNodes, "more node") + " (all with -o json)\n";
+  }
+  if (group.obstacles.empty()) return;
+  text += "  what stops the next one\n";
+  for (std::size_t i = 0; i < group.obstacles.size() && i < kMostGroups; ++i) {
+    text += "    " + some_of(group.obstacles[i].nodes, 3) + "\n";
+    for (const Obstacle& one : group.obstacles[i].obstacles) text += "        " + words_of(one) + "\n";
+  }
+}
+
+// Types with the same number on one line, most first.
+void add_types(const std::vector<TypeCount>& types, std::string& text) {
+  std::vector<TypeCount> sorted = types;
+  std::erase_if(sorted, [](const TypeCount& one) { return one.pods == 0; });
+  std::ranges::stable_sort(sorted, std::greater<>(), &TypeCount::pods);
+  if (types.empty()) return;
+  text += "\nan empty node of these types takes (its labels aside)\n";
+  for (std::size_t i = 0; i < sorted.size();) {
+    std::vector<std::string> names;
+    const int pods = sorted[i].pods;
+    for (; i < sorted.size() && sorted[i].pods == pods; ++i) names.push_back(sorted[i].type);
+    text += "  " + std::to_string(pods) + ": " + some_of(names, 8) + "\n";
+  }
+  if (sorted.empty()) text += "  none: " + types.back().why + "\n";
+}
+
+json names_json(const std::vector<std::string>& names) {
+  json all = json::array();
+  for (const std::string& name : names) all.push_back(printable(name, 400));
+  return all;
+}
+
+json obstacles_json(const std::vector<NodeGroup>& groups) {
+  json all = json::array();
+  for (const NodeGroup& group : groups) {
+    json sentences = json::array();
+    for (const Obstacle& one : group.obstacles) sentences.push_back(words_of(one));
+    all.push_back({{"nodes", names_json(group.nodes)}, {"answer", to_string(group.answer)}, {"obstacles", sentences}});
+  }
+  return all;
+}
+
+json group_json(const GroupPlan& group) {
+  json nodes = json::array();
+  for (const NodeCount& one : group.nodes) nodes.push_back({{"node", printable(one.node, 400)}, {"pods", one.pods}});
+  return {{"pod", printable(group.pod, 400)}, {"asked", group.asked},
+          {"placed", group.placed},           {"nodes", std::move(nodes)},
+          {"empty_fleet", group.empty_fleet}, {"obstacles", obstacles_json(group.obstacles)}};
+}
+
+}  // namespace
+
+std::string plan_text(const Plan& plan) {
+  std::string text = plan.answer == Answer::yes  ? "fits: "
+                     : plan.answer == Answer::no ? "does not fit: "
+                                                 : "cannot tell: ";
+  text += std::to_string(plan.placed) + " of " + counted(plan.asked, "pod");
+  if (plan.more > 0) text += "; " + number(plan.more) + " more of the first kind would fit";
+  text += "\n";
+  for (const GroupPlan& group : plan.groups) add_group(group, text);
+  if (!plan.stranded.empty()) text += "\nfree, and of no use to the next pod\n";
+  for (const Stranded& one : plan.stranded) {
+    text += "  " + std::to_string(one.free) + " " + printable(one.unit) + " on " + some_of(one.nodes, 4) + ": " +
+            one.why + "\n";
+  }
+  add_types(plan.types, text);
+  for (const std::string& note : plan.notes) text += "\n" + note + "\n";
+  return text;
+}
+
+std::string plan_json(const Plan& plan) {
+  json groups = json::array(), types = json::array(), stranded = json::array();
+  for (const GroupPlan& group : plan.groups) groups.push_back(group_json(group));
+  for (const TypeCount& one : plan.types) types.push_back({{"type", one.type}, {"pods", one.pods}, {"why", one.why}});
+  for (const Stranded& one : plan.stranded) {
+    stranded.push_back(
+        {{"nodes", names_json(one.nodes)}, {"unit", printable(one.unit)}, {"free", one.free}, {"why", one.why}});
+  }
+  const json object = {{"format", "kubectl-neuron-plan/1"},
+                       {"answer", to_string(plan.answer)},
+                       {"asked", plan.asked},
+                       {"placed", plan.placed},
+                       {"more", plan.more},
+                       {"groups", std::move(groups)},
+                       {"types", std::move(types)},
+                       {"stranded", std::move(stranded)},
+                       {"notes", plan.notes}};
+  return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace neuron::fleet

@@ -1,0 +1,207 @@
+#include "tools/kubectl-neuron/why.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/base/parse.h"
+
+namespace neuron::fleet {
+namespace {
+
+using Kind = Obstacle::Kind;
+
+constexpr std::size_t kMostMessages = 6;
+
+bool is_rejection(const Pod& pod) {
+  return pod.phase == "Failed" && (pod.reason == "UnexpectedAdmissionError" || pod.reason == "TopologyAffinityError" ||
+                                   pod.reason.starts_with("OutOf") || pod.message.starts_with("Pod was rejected"));
+}
+
+// Events of the pod by others than the scheduler, newest first, each message once.
+std::vector<std::string> messages_of(const Fleet& fleet, const Pod& pod) {
+  std::vector<const Event*> events;
+  for (const Event& event : fleet.events) {
+    const bool own =
+        event.object_kind == "Pod" && event.object_namespace == pod.pod_namespace && event.object_name == pod.name;
+    if (own && event.reason != "FailedScheduling") events.push_back(&event);
+  }
+  std::ranges::stable_sort(events, std::greater<>(), [](const Event* event) { return event->time; });
+  std::vector<std::string> all;
+  if (!pod.message.empty()) all.push_back(pod.reason + ": " + pod.message);
+  for (const Event* event : events) {
+    const std::string text = event->reason + ": " + event->message;
+    const bool known =
+        std::ranges::any_of(all, [&](const std::string& one) { return one.find(event->message) != one.npos; });
+    if (!known) all.push_back(text);
+  }
+  return all;
+}
+
+std::string scheduler_message(const Fleet& fleet, const Pod& pod) {
+  if (!pod.scheduled_message.empty()) return pod.scheduled_message;
+  std::string newest, message;
+  for (const Event& event : fleet.events) {
+    const bool own =
+        event.object_kind == "Pod" && event.object_namespace == pod.pod_namespace && event.object_name == pod.name;
+    if (!own || event.reason != "FailedScheduling" || event.time < newest) continue;
+    newest = event.time;
+    message = event.message;
+  }
+  return message;
+}
+
+// A resource of which no node has as many as are asked for.
+void note_never(const std::vector<NodeState>& states, const Pod& pod, std::vector<std::string>& notes) {
+  for (const auto& [resource, asked] : scheduled_amounts(pod)) {
+    std::int64_t most = 0;
+    std::string type;
+    bool by_claim = false;
+    for (const NodeState& state : states) {
+      by_claim |= !state.pools.empty();
+      const auto found = state.node.capacity.find(resource);
+      if (found == state.node.capacity.end() || found->second <= most) continue;
+      most = found->second;
+      type = state.node.instance_type;
+    }
+    if (asked <= most || (most == 0 && by_claim)) continue;
+    const std::string name = printable(resource);
+    if (most == 0) {
+      const std::string hint = resource == kNeuronDevice ? ": the agent offers it with --neurondevice only"
+                                                         : ": no agent offers it, or it is not ready there";
+      notes.push_back("no node lists " + name + hint);
+      continue;
+    }
+    const std::string logical = resource == kNeuronCore ? "; it counts logical cores" : "";
+    notes.push_back("no node has " + std::to_string(asked) + " " + name + ", even when empty: the most is " +
+                    std::to_string(most) + (type.empty() ? "" : " (" + printable(type) + ")") +
+                    "; ask for less, or add a larger type" + logical);
+  }
+}
+
+bool any(const std::vector<Verdict>& verdicts, Answer answer) {
+  return std::ranges::find(verdicts, answer, &Verdict::answer) != verdicts.end();
+}
+
+// By the verdicts, and by what the scheduler says of things that are not looked at here.
+Answer answer_of(const std::vector<Verdict>& verdicts, const std::vector<Explanation>& scheduler) {
+  if (any(verdicts, Answer::yes)) {
+    const bool other = std::ranges::any_of(scheduler, [](const Explanation& one) { return !one.of_hardware; });
+    return other ? Answer::unknown : Answer::yes;
+  }
+  return any(verdicts, Answer::unknown) || verdicts.empty() ? Answer::unknown : Answer::no;
+}
+
+std::string summary_of_waiting(const Why& why) {
+  std::vector<std::string> fits;
+  for (const NodeGroup& group : why.nodes) {
+    if (group.answer == Answer::yes) fits.insert(fits.end(), group.nodes.begin(), group.nodes.end());
+  }
+  if (why.answer == Answer::yes) return "it fits now on " + some_of(fits);
+  if (!fits.empty()) {
+    return "its devices fit on " + some_of(fits) + "; the scheduler names reasons that are not looked at here";
+  }
+  if (why.nodes.empty()) return "no node could be read";
+  return why.answer == Answer::no ? "it fits on no node now" : "it cannot be told whether it fits";
+}
+
+// Whether nothing was ever said about the pod: no scheduler serves it, or it is seconds old.
+bool is_silent(const Why& why, const Pod& pod) {
+  return why.state == PodState::waiting && why.scheduler.empty() && pod.scheduled_reason.empty() && pod.gates.empty();
+}
+
+void explain_waiting(const Fleet& fleet, const Pod& pod, Why& why) {
+  const Pod question = pod.node.empty() ? pod : made_again(pod);
+  const std::vector<NodeState> states = node_states(fleet);
+  const std::vector<Verdict> verdicts = fit_all(fleet, question, states);
+  why.scheduler = explain_scheduler(scheduler_message(fleet, pod));
+  why.nodes = grouped(states, verdicts);
+  why.answer = answer_of(verdicts, why.scheduler);
+  if (why.answer != Answer::yes) note_never(states, question, why.notes);
+  if (!any(verdicts, Answer::yes)) why.changes = changes_for(fleet, question, states, verdicts);
+  if (is_silent(why, pod)) {
+    why.notes.push_back("no scheduler has said anything about it: its schedulerName (" +
+                        printable(pod.scheduler.empty() ? "default-scheduler" : pod.scheduler) +
+                        ") is not installed, or the pod is seconds old");
+  }
+  why.summary = summary_of_waiting(why);
+}
+
+void explain_placed(const Fleet& fleet, const Pod& pod, Why& why) {
+  const Node* node = find_node(fleet, pod.node);
+  if (node != nullptr) why.placements = placements_of(pod, *node);
+  const std::string where = printable(pod.node);
+  if (!why.placements) {
+    why.notes.push_back("which devices it has is not known: " +
+                        (node == nullptr                ? "node " + where + " could not be read"
+                         : node->report_missing.empty() ? std::string("the agent's answer names no pods")
+                                                        : printable(node->report_missing, 300)));
+  }
+  const bool good = !why.placements || std::ranges::all_of(*why.placements, &Placement::is_good);
+  why.answer = why.state == PodState::running || why.messages.empty() ? Answer::yes : Answer::no;
+  why.summary = (why.state == PodState::running ? "it runs on " : "it is on " + where + " and not running yet");
+  if (why.state == PodState::running) why.summary += where + (good ? "" : ", and not on the best devices");
+  if (why.state == PodState::ending) why.summary = "it is deleted, and still on " + where;
+}
+
+void note_ending(const Fleet& fleet, const Pod& pod, Why& why) {
+  const Node* node = find_node(fleet, pod.node);
+  if (pod.claims.empty() || node == nullptr) return;
+  const bool has_pool = std::ranges::any_of(
+      fleet.pools, [&](const Pool& pool) { return pool.node == node->name && !pool.devices.empty(); });
+  if (has_pool && node->mode == Mode::claims) return;
+  why.notes.push_back("no driver of its claim is on " + printable(node->name) +
+                      ": label the node again (neuron-agent/mode=dra), or delete the pod by force");
+}
+
+}  // namespace
+
+PodState state_of(const Pod& pod) {
+  if (is_rejection(pod)) return PodState::refused;
+  if (has_ended(pod)) return PodState::ended;
+  if (pod.deleting) return PodState::ending;
+  if (pod.node.empty()) return PodState::waiting;
+  return pod.phase == "Running" ? PodState::running : PodState::starting;
+}
+
+Why why(const Fleet& fleet, const Pod& pod) {
+  Why result;
+  result.pod = full_name(pod);
+  result.state = state_of(pod);
+  result.node = pod.node;
+  for (const std::string& message : messages_of(fleet, pod)) {
+    const auto known = explain_message(message);
+    if (known && result.messages.size() < kMostMessages) result.messages.push_back(*known);
+  }
+  switch (result.state) {
+    case PodState::waiting:
+      explain_waiting(fleet, pod, result);
+      break;
+    case PodState::refused:
+      if (result.messages.empty()) {
+        result.messages.push_back(
+            {printable(pod.reason + ": " + pod.message, 400), "the kubelet rejected it", "", 0, true});
+      }
+      explain_waiting(fleet, pod, result);
+      result.scheduler.clear();
+      result.summary =
+          "it was refused on " + printable(pod.node) + ", which is final for this pod; made again, " + result.summary;
+      break;
+    case PodState::ended:
+      result.answer = Answer::yes;
+      result.summary = "it has ended (" + printable(pod.phase) + ")";
+      break;
+    case PodState::ending:
+    case PodState::starting:
+    case PodState::running:
+      explain_placed(fleet, pod, result);
+      if (result.state == PodState::ending) note_ending(fleet, pod, result);
+      break;
+  }
+  return result;
+}
+
+int exit_status(const Why& why) {
+  return why.answer == Answer::yes ? 0 : why.answer == Answer::no ? 1 : 2;
+}
+
+}  // namespace neuron::fleet

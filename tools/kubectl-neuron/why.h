@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/kubectl-neuron/obstacle_words.h"
+
+// Why a pod waits, was refused or is badly placed, and the smallest changes that would let it in. Pure.
+namespace neuron::fleet {
+
+enum class PodState : std::uint8_t {
+  waiting,   // Pending, on no node
+  starting,  // on a node, not running yet
+  running,
+  refused,  // the kubelet or the agent rejected it; final for this pod
+  ended,
+  ending,  // deleted, not gone yet
+};
+[[nodiscard]] PodState state_of(const Pod& pod);
+
+// What a message of the scheduler, the kubelet or the agent means. Passive data.
+struct Explanation {
+  std::string said;         // as it came, bounded
+  std::string meaning;      // a sentence
+  std::string advice;       // what to do; "" nothing
+  int nodes = 0;            // of the scheduler: for so many nodes; 0: not said
+  bool of_hardware = true;  // false: about processor time, volumes or other things that are not looked at here
+};
+
+// The last message of the scheduler, part by part: "0/3 nodes are available: 1 Insufficient …, 2 node(s) had …".
+[[nodiscard]] std::vector<Explanation> explain_scheduler(std::string_view message);
+// A message of the kubelet, the runtime or the agent: of the pod's status or an event. nullopt: not known.
+[[nodiscard]] std::optional<Explanation> explain_message(std::string_view message);
+
+// One step that lets the pod in, proved by fit() on a changed copy. Passive data.
+struct Change {
+  enum class Kind : std::uint8_t {
+    pods_ended,  // pods: one or two
+    pod_moved,   // pods: one, from `node` to `to`, where it fits
+    uncordon,    // node
+    tolerate,    // value: the taint
+    gate_removed,
+    default_scheduler,
+    other_lnc,        // node, value: the LNC
+    claim_not_count,  // node serves claims
+    count_not_claim,  // node has a device plugin
+    fewer,            // value: how many of `resource` would fit
+  };
+  Kind kind = Kind::pods_ended;
+  std::vector<std::string> pods;  // "namespace/name"
+  std::string node;               // where the pod then fits
+  std::string to;
+  std::string resource;
+  std::string value;
+  int nodes = 1;  // on how many nodes it then fits; node is the first
+  friend bool operator==(const Change&, const Change&) = default;
+};
+[[nodiscard]] std::string_view to_string(Change::Kind kind);
+[[nodiscard]] std::string words_of(const Change& change);
+
+// The smallest changes: those to nodes and to the pod itself, then pods moved, pods ended. At most ten.
+[[nodiscard]] std::vector<Change> changes_for(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states,
+                                              const std::vector<Verdict>& verdicts);
+// Carries a change out: on the pod, its templates and classes (`rules`), and those states that it names. False: it does
+// not apply. Otherwise fit() decides whether the pod fits on `change.node`.
+[[nodiscard]] bool apply(const Change& change, Fleet& rules, Pod& pod, std::vector<NodeState>& states);
+// The fleet without nodes and pools, and with those pods alone that have the same schedulerName, where it is not
+// the default.
+[[nodiscard]] Fleet rules_for(const Fleet& fleet, const Pod& pod);
+
+// Of one container that runs: how near its hardware is to each other. Passive data.
+struct Placement {
+  std::string container;
+  std::vector<int> devices;
+  std::string shape;                // "set of 2, not connected"
+  std::optional<int> hops;          // sum over all pairs; nullopt: one device, or behind a switch
+  std::optional<int> best_hops;     // of the nearest set of an empty node of its kind
+  std::optional<int> near_efas;     // interfaces nearest to its devices
+  std::optional<int> best_efas;     // that could be
+  std::vector<int> better;          // devices that are free now and nearer
+  std::vector<std::string> faults;  // "neuron3 is unhealthy: …"
+  [[nodiscard]] bool is_good() const;
+};
+// nullopt: the node's agent has not answered, or not with its pods.
+[[nodiscard]] std::optional<std::vector<Placement>> placements_of(const Pod& pod, const Node& node);
+
+struct Why {
+  std::string pod;
+  PodState state = PodState::waiting;
+  Answer answer = Answer::unknown;    // yes: it runs or could run now
+  std::string summary;                // one sentence
+  std::string node;                   // where it is, or ""
+  std::vector<Explanation> messages;  // of the kubelet, runtime and agent
+  std::vector<Explanation> scheduler;
+  std::vector<std::string> notes;  // other sentences: what would never fit, what was not read
+  std::vector<NodeGroup> nodes;
+  std::vector<Change> changes;
+  std::optional<std::vector<Placement>> placements;
+};
+[[nodiscard]] Why why(const Fleet& fleet, const Pod& pod);
+
+[[nodiscard]] std::string why_text(const Why& why);
+[[nodiscard]] std::string why_json(const Why& why);  // format "kubectl-neuron-why/1"
+[[nodiscard]] int exit_status(const Why& why);       // 0 runs or could run now, 1 cannot, 2 cannot tell
+
+}  // namespace neuron::fleet

@@ -1,0 +1,170 @@
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "agent/base/parse.h"
+#include "tools/kubectl-neuron/why.h"
+
+namespace neuron::fleet {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMostGroups = 12;
+
+std::string_view to_string(PodState state) {
+  constexpr std::array kNames = {"waiting", "starting", "running", "refused", "ended", "ending"};
+  return kNames.at(static_cast<std::size_t>(state));
+}
+
+void add_explanations(const std::vector<Explanation>& all, const std::string& title, std::string& text) {
+  if (all.empty()) return;
+  text += "\n" + title + "\n";
+  for (const Explanation& one : all) {
+    text += "  " + (one.nodes > 0 ? counted(one.nodes, "node") + ": " : "") + one.said + "\n";
+    if (!one.meaning.empty()) text += "      " + one.meaning + "\n";
+    if (!one.advice.empty()) text += "      do: " + one.advice + "\n";
+    if (one.meaning.empty()) text += "      not looked at here\n";
+  }
+}
+
+std::string head_of(const NodeGroup& group) {
+  const std::string names = some_of(group.nodes, 3);
+  const std::string nodes = group.nodes.size() == 1 ? names : counted(group.nodes.size(), "node") + " (" + names + ")";
+  if (group.answer == Answer::yes) return nodes + ": fits";
+  return nodes + (group.answer == Answer::no ? ": does not fit" : ": cannot tell");
+}
+
+void add_groups(const std::vector<NodeGroup>& groups, std::string& text) {
+  if (groups.empty()) return;
+  text += "\nnodes\n";
+  std::size_t shown = 0, left = 0;
+  for (const NodeGroup& group : groups) {
+    if (++shown > kMostGroups) {
+      left += group.nodes.size();
+      continue;
+    }
+    text += "  " + head_of(group) + "\n";
+    for (const Obstacle& one : group.obstacles) text += "      " + words_of(one) + "\n";
+  }
+  if (left > 0) text += "  " + counted(left, "more node") + " (all with -o json)\n";
+}
+
+void add_placement(const Placement& one, std::string& text) {
+  text += "  container " + printable(one.container);
+  if (!one.devices.empty()) text += ": devices " + format_int_list(one.devices);
+  if (!one.shape.empty()) text += ", " + one.shape;
+  if (one.hops) text += ", " + counted(*one.hops, "hop");
+  if (one.hops && one.best_hops && *one.hops > *one.best_hops) {
+    text += "; the nearest set of the node has " + std::to_string(*one.best_hops);
+  }
+  text += "\n";
+  if (one.near_efas) {
+    text += "      " + counted(*one.near_efas, "interface") + " nearest to its devices, " +
+            std::to_string(one.best_efas.value_or(0)) + " possible\n";
+  }
+  for (const std::string& fault : one.faults) text += "      " + fault + "\n";
+  if (!one.better.empty()) {
+    text += "      nearer and free now: devices " + format_int_list(one.better) + "; a new pod may get them\n";
+  }
+}
+
+json json_of(const Explanation& one) {
+  json object = {{"message", one.said}, {"meaning", one.meaning}, {"advice", one.advice}};
+  if (one.nodes > 0) object["nodes"] = one.nodes;
+  return object;
+}
+
+json json_of(const Obstacle& one) {
+  json object = {{"kind", to_string(one.kind)}, {"sentence", words_of(one)}};
+  if (!one.name.empty()) object["name"] = printable(one.name, 400);
+  if (!one.detail.empty()) object["detail"] = printable(one.detail, 400);
+  const bool has_numbers = one.asked != 0 || one.free != 0 || one.total != 0;
+  if (has_numbers) object.update({{"asked", one.asked}, {"free", one.free}, {"total", one.total}});
+  json holders = json::array();
+  for (const Holder& holder : one.holders)
+    holders.push_back({{"pod", printable(holder.pod, 400)}, {"amount", holder.amount}});
+  if (!holders.empty()) object["holders"] = std::move(holders);
+  return object;
+}
+
+json names_json(const std::vector<std::string>& names) {
+  json all = json::array();
+  for (const std::string& name : names) all.push_back(printable(name, 400));
+  return all;
+}
+
+json json_of(const NodeGroup& group) {
+  json obstacles = json::array();
+  for (const Obstacle& one : group.obstacles) obstacles.push_back(json_of(one));
+  return {{"nodes", names_json(group.nodes)}, {"answer", to_string(group.answer)}, {"obstacles", std::move(obstacles)}};
+}
+
+json json_of(const Change& one) {
+  json object = {{"kind", to_string(one.kind)}, {"sentence", words_of(one)}, {"node", printable(one.node, 400)}};
+  if (!one.pods.empty()) object["pods"] = names_json(one.pods);
+  if (!one.to.empty()) object["to"] = printable(one.to, 400);
+  if (!one.resource.empty()) object["resource"] = printable(one.resource, 400);
+  if (!one.value.empty()) object["value"] = printable(one.value, 400);
+  return object;
+}
+
+template <typename T>
+json optional_json(const std::optional<T>& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+json json_of(const Placement& one) {
+  return {{"container", printable(one.container, 400)},
+          {"devices", one.devices},
+          {"shape", one.shape},
+          {"hops", optional_json(one.hops)},
+          {"best_hops", optional_json(one.best_hops)},
+          {"near_efas", optional_json(one.near_efas)},
+          {"best_efas", optional_json(one.best_efas)},
+          {"better", one.better},
+          {"faults", one.faults},
+          {"good", one.is_good()}};
+}
+
+template <typename T>
+json list_json(const std::vector<T>& values) {
+  json all = json::array();
+  for (const T& value : values) all.push_back(json_of(value));
+  return all;
+}
+
+}  // namespace
+
+std::string why_text(const Why& why) {
+  std::string text = "pod " + printable(why.pod, 400) + ": " + why.summary + "\n";
+  add_explanations(why.messages, "what the node says", text);
+  if (why.placements && !why.placements->empty()) text += "\nhardware\n";
+  for (const Placement& one : why.placements.value_or(std::vector<Placement>{})) add_placement(one, text);
+  add_explanations(why.scheduler, "what the scheduler says", text);
+  add_groups(why.nodes, text);
+  if (!why.notes.empty()) text += "\n";
+  for (const std::string& note : why.notes) text += note + "\n";
+  if (!why.changes.empty()) text += "\neach of these would let it in\n";
+  for (const Change& change : why.changes) text += "  " + words_of(change) + "\n";
+  const bool stuck = why.changes.empty() && why.answer == Answer::no && !why.nodes.empty();
+  if (stuck) text += "\nno single change and no two pods' end would let it in\n";
+  return text;
+}
+
+std::string why_json(const Why& why) {
+  json object = {{"format", "kubectl-neuron-why/1"},
+                 {"pod", printable(why.pod, 400)},
+                 {"state", to_string(why.state)},
+                 {"answer", to_string(why.answer)},
+                 {"summary", why.summary},
+                 {"node", why.node.empty() ? json(nullptr) : json(printable(why.node, 400))},
+                 {"messages", list_json(why.messages)},
+                 {"scheduler", list_json(why.scheduler)},
+                 {"notes", why.notes},
+                 {"nodes", list_json(why.nodes)},
+                 {"changes", list_json(why.changes)},
+                 {"placements", why.placements ? list_json(*why.placements) : json(nullptr)}};
+  return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace neuron::fleet
