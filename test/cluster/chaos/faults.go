@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -280,6 +281,14 @@ func (r *run) cluster(ctx context.Context, e Event) error {
 				return err
 			}))
 		}
+		// The status is complete once each node's new pod is ready; the old one ends after that.
+		err = errors.Join(err, await("end of the old agents", func() error {
+			names, err := r.c.TryKubectl("-n", system, "get", "pods", "-l", agentPod, "-o", "name")
+			if pods := len(strings.Fields(names)); err == nil && pods > len(r.nodes) {
+				return fmt.Errorf("%d pods on %d nodes", pods, len(r.nodes))
+			}
+			return err
+		}))
 	}
 	f.End = time.Now()
 	r.fault(f)
