@@ -92,7 +92,9 @@ TEST_P(CatalogueOf, SlicesAreThoseOfASimulatedNode) {
           << "lnc " << lnc;
     }
   }
-  if (type.in_ultraserver) EXPECT_EQ(emptied, kOfOneMachine);
+  if (type.in_ultraserver) {
+    EXPECT_EQ(emptied, kOfOneMachine);
+  }
 }
 
 // What a registered resource would count.
