@@ -103,7 +103,7 @@ run_shard() {
   others=$(grep -vxFf "$out/shard.$1" "$out/tests" | paste -sd '|' -)
   $as_root env NEURON_BIN="$bin" IMAGES="$images" CLUSTER_TOOLS="$out" CLUSTER_TREE="$top" CLUSTER_LOGS="$out/logs/$1" \
     CLUSTER_KUBERNETES="$kubernetes" CLUSTER_CONTAINERD="${CLUSTER_CONTAINERD:-}" \
-    CLUSTER_DEEP="${CLUSTER_DEEP:-}" CLUSTER_FLEET="${CLUSTER_FLEET:-}" \
+    CLUSTER_DEEP="${CLUSTER_DEEP:-}" CLUSTER_FLEET="${CLUSTER_FLEET:-}" CLUSTER_QUESTIONS="${CLUSTER_QUESTIONS:-}" \
     CHAOS_MINUTES="${CHAOS_MINUTES:-}" CHAOS_SEED="${CHAOS_SEED:-}" CHAOS_SLOWER="${CHAOS_SLOWER:-}" \
     "$out/cluster.test" -test.v -test.parallel 8 -test.timeout "$limit" -test.run "$only" -test.skip "^($others)\$" 2>&1 || echo 1 >"$out/failed"
 }
