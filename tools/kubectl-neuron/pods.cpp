@@ -206,7 +206,7 @@ std::string pods_listing(const Fleet& fleet, Output output, const std::string& o
   if (output == Output::json) return json_text(fleet, rows);
   if (output == Output::csv) return table_csv(table_of(fleet, rows, true));
   if (rows.empty()) {
-    const std::string where = only_namespace.empty() ? "no namespace" : "namespace " + printable(only_namespace);
+    const std::string where = only_namespace.empty() ? "any namespace" : "namespace " + printable(only_namespace);
     return "no pod of " + where + " asks for Neuron devices or EFA interfaces\n";
   }
   return table_text(table_of(fleet, rows, output == Output::wide)) + '\n' + sums_text(rows);

@@ -151,7 +151,8 @@ std::vector<Explanation> explain_scheduler(std::string_view message) {
   std::string_view rest = message.substr(0, std::min<std::size_t>(message.size(), 8192));
   if (const std::size_t head = rest.find(kHead); head != std::string_view::npos)
     rest.remove_prefix(head + kHead.size());
-  rest = rest.substr(0, rest.find(" preemption:"));
+  for (const std::string_view tail : {" preemption:", " no new claims to deallocate"})
+    rest = rest.substr(0, rest.find(tail));
   while (rest.ends_with(".") || rest.ends_with(" ")) rest.remove_suffix(1);
   if (rest.empty()) return all;
   for (std::string_view part : parts_of(rest)) {

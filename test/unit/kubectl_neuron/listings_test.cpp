@@ -32,6 +32,7 @@ TEST(Listings, OfThreeNodes) {
 TEST(Listings, OfNothing) {
   EXPECT_THAT(nodes_listing({}, Output::table), HasSubstr("no node has"));
   EXPECT_THAT(pods_listing({}, Output::table, "team"), HasSubstr("no pod of namespace team"));
+  EXPECT_THAT(pods_listing({}, Output::table, ""), HasSubstr("no pod of any namespace"));
   EXPECT_TRUE(json::parse(nodes_listing({}, Output::json)).at("nodes").empty());
 }
 

@@ -214,14 +214,15 @@ TEST(Why, ExplainsTheRestOfTheMessages) {
 TEST(Why, TranslatesTheScheduler) {
   const auto parts = explain_scheduler(
       "0/6 nodes are available: 1 Insufficient aws.amazon.com/neuron, 2 node(s) had untolerated taint {a: b, c}, 1 "
-      "cannot "
-      "allocate all claims, 2 Insufficient cpu. preemption: 0/6 nodes are available: 6 No preemption victims found.");
+      "cannot allocate all claims, 2 Insufficient cpu. no new claims to deallocate, preemption: 0/6 nodes are "
+      "available: 6 No preemption victims found.");
   ASSERT_EQ(parts.size(), 4U);
   EXPECT_EQ(parts[0].nodes, 1);
   EXPECT_THAT(parts[0].meaning, HasSubstr("fewer are free"));
   EXPECT_THAT(parts[1].said, HasSubstr("{a: b, c}"));
   EXPECT_THAT(parts[2].meaning, HasSubstr("do not satisfy the claims"));
   EXPECT_FALSE(parts[3].of_hardware);
+  EXPECT_EQ(parts[3].said, "Insufficient cpu");
   EXPECT_TRUE(explain_scheduler("").empty());
 }
 
