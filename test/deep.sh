@@ -15,7 +15,7 @@
 #     admissions  100,000 pods and 1,000 kubelet restarts: 20 minutes
 #     kubelet     every Topology Manager policy on every type, 300 random pods per type: half an hour
 #     cluster     the scenarios that test/run.sh shortens or leaves out: queues of 60 and 200 pods, lives of agent, node and claims,
-#                 random claims, admission rate, start of claims, the claims driver (CLUSTER_DEEP=1): 45 minutes
+#                 random claims, admission rate, start of claims, the claims driver, 1,000 questions to kubectl neuron: 50 minutes
 #     fleet       150 agents of each mode against one API server, and 500 pods with claims on one node: half an hour
 #     versions    device plugin and claims on Kubernetes 1.33 to 1.37, containerd 1.7, kubelets that are older than their API server, an
 #                 upgrade under running pods: an hour, and as long again to build them the first time
@@ -203,7 +203,8 @@ kubelet_suite() {
 }
 
 cluster_suite() {
-  CLUSTER_DEEP=1 "$root/test/cluster/run.sh" -run 'TestLife|Queue|TestAdmission|TestStartOfClaims|TestRandomClaims|TestClaimsDriver' "$bin"
+  CLUSTER_DEEP=1 CLUSTER_QUESTIONS=1000 "$root/test/cluster/run.sh" \
+    -run 'TestLife|Queue|TestAdmission|TestStartOfClaims|TestRandomClaims|TestClaimsDriver|TestKubectlNeuron' "$bin"
 }
 
 # Alone in its cluster: calls and memory are measured.
