@@ -28,7 +28,7 @@ inline constexpr int kHighestPlacedId = 65535;
 struct PlacedContainer {
   std::string name;
   std::map<model::Resource, int> requests;
-  std::optional<PlacedIds> placed{};  // nullopt: nobody chose any for it
+  std::optional<PlacedIds> placed{};  // nullopt: none were chosen for it
 };
 
 // Passive data. Names are foreign, bounded and printable.

@@ -153,7 +153,7 @@ std::optional<PlacementBook::Fit> PlacementBook::certain(const std::vector<Fit>&
 }
 
 void PlacementBook::tell(Pod& pod, Resource resource, const std::string& why) {
-  if (!pod.told.insert(std::string(model::short_name(resource)) + why).second) return;
+  if (!pod.logged.insert(std::string(model::short_name(resource)) + why).second) return;
   spdlog::warn("placement not honored pod={} resource={}: {}", pod.pod.full_name(), model::resource_name(resource),
                why);
 }

@@ -87,7 +87,7 @@ class PlacementBook : public std::enable_shared_from_this<PlacementBook> {
     bool doubtful = false;      // may have called before it was seen
     bool given_otherwise = false;
     std::set<std::pair<std::size_t, model::Resource>> given;  // container, resource
-    std::set<std::string> told;                               // reasons in the log
+    std::set<std::string> logged;                             // reasons in the log
   };
   struct Fit {
     Pod* pod = nullptr;

@@ -49,7 +49,7 @@ var granting = map[string]access{
 	},
 }
 
-// Users of kubectl neuron read, and reach the pods of the agent's namespace alone; nobody is bound.
+// Users of kubectl neuron read, and reach the pods of the agent's namespace alone; no binding is made.
 func TestKubectlNeuronRoleOnlyReads(t *testing.T) {
 	objects := kustomized(t, "base", []string{"kubectl-neuron-role"}, "namespace: other\n")
 	want := []rbacv1.PolicyRule{

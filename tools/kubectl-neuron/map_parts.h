@@ -56,7 +56,7 @@ struct Sums {
   std::size_t without_report = 0;
   std::size_t not_ready = 0;
   std::size_t devices = 0;
-  std::size_t free = 0;         // healthy or degraded, and held by nobody
+  std::size_t free = 0;         // healthy or degraded, and not held
   std::size_t part_free = 0;    // some cores are held, others not
   std::size_t unknown_use = 0;  // the kubelet did not answer
   std::size_t unhealthy = 0;    // and missing

@@ -101,7 +101,7 @@ std::string summary_of_waiting(const Why& why) {
     return "its devices fit on " + some_of(fits) + "; the scheduler names reasons that are not looked at here";
   }
   if (why.nodes.empty()) return "no node could be read";
-  return why.answer == Answer::no ? "it fits on no node now" : "it cannot be told whether it fits";
+  return why.answer == Answer::no ? "it fits on no node now" : "it is unknown whether it fits";
 }
 
 // Whether nothing was ever said about the pod: no scheduler serves it, or it is seconds old.

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a terminal tells of a key.
+// The input of a terminal for a key.
 namespace neuron::screen {
 
 enum class KeyCode {
