@@ -126,7 +126,7 @@ def check_fed_series(root):
         if name == "neuron_agent_refusals_total" and labels.get("reason") not in reasons:
             yield f"{where} feeds {name} with a reason that is none: {labels}"
     page = rules_text.read(root, "docs/metrics.md")
-    items = re.findall(r"^- (`.*?`):", page[page.index("### Refusals"):page.index("## What others")], re.M)
+    items = re.findall(r"^- (`.*?`):", page[page.index("### Refusals"):page.index("## Queries of other tools")], re.M)
     table = {name for item in items for name in re.findall(r"`(\w+)`", item)}
     yield from (f"docs/metrics.md, Refusals: {reason} is in the table or in the program alone" for reason in sorted(table ^ reasons))
 
