@@ -155,11 +155,11 @@ else
   step image "Images and packages (makes a Debian base the first time, then builds into build/image); beside it: $short kubelet"
   run_suite image
 
+  step cluster "A real cluster of simulated nodes (Go; ten minutes, and the first time some to build containerd); beside it: what is left of those"
+  run_suite cluster
+
   step beside "The suites beside it"
   end_suites $short kubelet
-
-  step cluster "A real cluster of simulated nodes (Go; ten minutes, and the first time some to build containerd)"
-  run_suite cluster
 fi
 
 step summary "Done. Logs are in build/release/test-logs"

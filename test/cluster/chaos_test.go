@@ -17,7 +17,7 @@ import (
 // what was asked for, and everything comes back. CHAOS_SEED draws the same faults again, CHAOS_MINUTES makes it longer, and
 // CHAOS_SLOWER multiplies the bounds, for a machine that does much else.
 func TestChaos(t *testing.T) {
-	o := chaos.Options{Seed: 20261122, Length: 75 * time.Second, Storm: 75 * time.Second, Bounds: judge.Bounds{
+	o := chaos.Options{Seed: 20261122, Length: time.Minute, Storm: time.Minute, Bounds: judge.Bounds{
 		Serve: 15 * time.Second, Hardware: 12 * time.Second, Release: 15 * time.Second, Withhold: 5 * time.Second}}
 	specs := []cluster.Spec{cluster.Trn1, cluster.Inf2}
 	if minutes := number(t, "CHAOS_MINUTES"); minutes > 0 {

@@ -241,7 +241,7 @@ func TestRandomClaims(t *testing.T) {
 	n, lives := nodes[0], [2]int{1, 3}
 	startDriver(t, c, nodes, partitioned, unmodified)
 	applyExamples(t, c)
-	count, random := shortOrDeep(50, 400), rand.New(rand.NewSource(1))
+	count, random := shortOrDeep(36, 400), rand.New(rand.NewSource(1))
 	t.Run("Inferentia", func(t *testing.T) {
 		last := len(shapesOfInferentia) - 1
 		pods := append(drawClaims(rand.New(rand.NewSource(2)), "random", nodes[1], count/7, lives, shapesOfInferentia),

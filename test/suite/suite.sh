@@ -61,8 +61,9 @@ build_kubernetes() {
   version=$(cd "$top/test" && "$go" list -modfile "$modules" -m -f '{{.Version}}' k8s.io/kubernetes) || missing "Kubernetes' module (needs a network)"
   mkdir -p "$programs"
   minor=${version#*.} stamp=k8s.io/component-base/version
-  (cd "$top/test" && export GOFLAGS="-modfile=$modules" && built "-X $stamp.gitVersion=$version -X $stamp.gitMajor=1 -X $stamp.gitMinor=${minor%%.*}" \
-    "$programs/kube" ./cluster/kube) || missing "Kubernetes ${1:-} did not build (module download needs a network)"
+  # One after another: the kubelet's suite runs beside the cluster's.
+  (cd "$top/test" && export GOFLAGS="-modfile=$modules" && flock 9 && built "-X $stamp.gitVersion=$version -X $stamp.gitMajor=1 -X $stamp.gitMinor=${minor%%.*}" \
+    "$programs/kube" ./cluster/kube) 9> "$programs/kube.lock" || missing "Kubernetes ${1:-} did not build (module download needs a network)"
   for name in kube-apiserver kube-controller-manager kube-scheduler kubelet kubectl etcd; do ln -sf kube "$programs/$name"; done
   [ -z "${1:-}" ] || [ "$modules" != go.mod ] || ln -sfn . "$programs/$1"
 }
