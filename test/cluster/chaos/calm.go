@@ -51,11 +51,12 @@ func (r *run) calm() {
 	}
 }
 
-// tread takes a footprint of a node. Containers that the API has forgotten may still be on their way out.
+// tread takes a footprint of a node. Containers that the API has forgotten may still be on their way out: of a node without pods, some
+// mounts were there 16 s later on a machine with a load of 17.
 func (r *run) tread(n *cluster.Node, settled judge.Footprint) {
 	var f judge.Footprint
 	first := r.first[n.Name]
-	r.awaitQuietly(r.bounds.Serve, func() error {
+	r.awaitQuietly(time.Minute, func() error {
 		if f = r.footprint(n); first != nil && (f.Mounts > first.Mounts || f.Processes > first.Processes || f.ResidentAgents != 1) {
 			return fmt.Errorf("%d mounts, %d processes, %d agents", f.Mounts, f.Processes, f.ResidentAgents)
 		}

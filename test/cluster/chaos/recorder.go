@@ -33,7 +33,7 @@ type line struct {
 }
 
 func newRecorder(t testing.TB) *recorder {
-	h := &judge.History{Machines: map[string]judge.Machine{}, Pods: map[string]*judge.Pod{}}
+	h := &judge.History{Machines: map[string]judge.Machine{}, Pods: map[string]*judge.Pod{}, Deleted: map[string]time.Time{}}
 	return &recorder{t: t, begin: time.Now(), history: h, containers: map[string]*judge.Container{}, asks: map[string]map[string]int{},
 		uids: map[string]string{}, lives: map[string]*judge.Life{}, pods: h.Pods, counts: map[string]int{}}
 }
@@ -107,8 +107,8 @@ func (r *recorder) read(n *cluster.Node, c *judge.Container) {
 	}
 }
 
-// agent: the agent's process on a node is this one now; 0 for none.
-func (r *recorder) agent(node string, pid int, at time.Time) {
+// agent: the agent's process on a node is this one now, of the pod with this UID; 0 for none.
+func (r *recorder) agent(node string, pid int, pod string, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	life := r.lives[node]
@@ -121,9 +121,17 @@ func (r *recorder) agent(node string, pid int, at time.Time) {
 		delete(r.lives, node)
 	}
 	if pid != 0 {
-		r.lives[node] = &judge.Life{Node: node, Pid: pid, Span: judge.Span{Begin: at, End: at}}
+		r.lives[node] = &judge.Life{Node: node, Pid: pid, Pod: pod, Span: judge.Span{Begin: at, End: at}}
 		r.counts["agent processes"]++
 	}
+}
+
+// deleted: the pod of an agent was there at that time and deleted at the next look.
+func (r *recorder) deleted(pod string, at time.Time) {
+	r.note("agent pod %s deleted", pod)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.history.Deleted[pod] = at
 }
 
 // agentSince is when the agent that runs on a node began; zero for none.

@@ -51,6 +51,7 @@ func Run(t testing.TB, c *cluster.Cluster, nodes []*cluster.Node, o Options) {
 	var watchers sync.WaitGroup
 	watchers.Go(func() { r.watchProcesses(watching, nodes) })
 	watchers.Go(func() { r.load.follow(watching) })
+	watchers.Go(func() { r.watchDeletions(watching, c) })
 	for _, n := range nodes {
 		watchers.Go(func() { r.watchOffers(watching, n) })
 	}

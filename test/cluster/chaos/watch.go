@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"neuron-agent.test/cluster/cluster"
 	"neuron-agent.test/cluster/judge"
 )
@@ -18,7 +20,7 @@ import (
 type process struct {
 	node                *cluster.Node
 	agent               bool
-	pod, workload, name string
+	pod, workload, name string // of an agent: the pod's UID alone
 }
 
 // watcher finds the processes of containers, so that what runs is known from nobody but the kernel.
@@ -62,7 +64,7 @@ func (w *watcher) look() {
 	_ = dir.Close()
 	now := time.Now()
 	there := map[int]bool{}
-	agents := map[string]int{}
+	agents, pods := map[string]int{}, map[string]string{}
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
@@ -72,7 +74,7 @@ func (w *watcher) look() {
 		if p := w.find(pid, now); p != nil && alive(pid) {
 			if p.agent {
 				if first := agents[p.node.Name]; first == 0 || pid < first {
-					agents[p.node.Name] = pid
+					agents[p.node.Name], pods[p.node.Name] = pid, p.pod
 				}
 			} else {
 				w.r.running(p.node, p.pod, p.workload, p.name, now)
@@ -80,7 +82,7 @@ func (w *watcher) look() {
 		}
 	}
 	for _, n := range w.nodes {
-		w.r.agent(n.Name, agents[n.Name], now)
+		w.r.agent(n.Name, agents[n.Name], pods[n.Name], now)
 	}
 	for pid := range w.known {
 		if !there[pid] {
@@ -134,6 +136,9 @@ func (w *watcher) classify(pid int) (p *process, starting bool) {
 	}
 	p.node = w.nodes[at]
 	if p.agent {
+		if uid := podOfCgroup.FindSubmatch(group); uid != nil {
+			p.pod = strings.ReplaceAll(string(uid[1]), "_", "-")
+		}
 		return p, false
 	}
 	environment, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
@@ -144,6 +149,35 @@ func (w *watcher) classify(pid int) (p *process, starting bool) {
 		}
 	}
 	return nil, false
+}
+
+var podOfCgroup = regexp.MustCompile(`pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})`)
+
+// watchDeletions notes when the pod of an agent was deleted: the last time that it was there and was not.
+func (r *recorder) watchDeletions(ctx context.Context, c *cluster.Cluster) {
+	present := map[string]time.Time{}
+	ticks(ctx, lookEvery, func() {
+		short, cancel := context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
+		now := time.Now()
+		list, err := c.Client.CoreV1().Pods(system).List(short, meta.ListOptions{LabelSelector: agentPod})
+		if err != nil {
+			return
+		}
+		there := map[string]bool{}
+		for _, pod := range list.Items {
+			if pod.DeletionTimestamp == nil {
+				there[string(pod.UID)] = true
+				present[string(pod.UID)] = now
+			}
+		}
+		for uid, last := range present {
+			if !there[uid] {
+				r.deleted(uid, last)
+				delete(present, uid)
+			}
+		}
+	})
 }
 
 // workloadOf: a Job's pod has a suffix after the name of the Job, which ends in "-job".

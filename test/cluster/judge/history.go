@@ -119,6 +119,7 @@ type Hold struct {
 type Life struct {
 	Node string
 	Pid  int
+	Pod  string // UID
 	Span
 	Last bool // it still ran when watching ended
 }
@@ -146,6 +147,7 @@ type History struct {
 	Looks      []Look
 	Holds      []Hold
 	Lives      []Life
+	Deleted    map[string]time.Time // when a pod of an agent was last seen before it was deleted, by UID
 	Footprints []Footprint
 }
 

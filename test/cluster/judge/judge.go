@@ -219,13 +219,16 @@ func (v *Verdict) twice(h *History, what string, first, second *Container, both 
 	}
 }
 
-// lives: an agent ends only when a fault ends it.
+// lives: an agent ends only when a fault ends it, or when its pod was deleted: by a rollout that goes on after its fault.
 func (v *Verdict) lives(h *History) {
 	for _, life := range h.Lives {
 		ended := Span{life.End.Add(-2 * time.Second), life.End.Add(2 * time.Second)}
 		excused := life.Last || slices.ContainsFunc(h.Faults, func(f Fault) bool {
 			return f.Serving && (f.Node == "" || f.Node == life.Node) && f.overlap(ended).length() > 0
 		})
+		if deleted, is := h.Deleted[life.Pod]; is && !deleted.After(ended.End) {
+			excused = true
+		}
 		if !excused {
 			v.violate(life.End, life.Node, "the agent (pid %d) ended at %s, and no fault ended it", life.Pid, life.End.Format(Clock))
 		}

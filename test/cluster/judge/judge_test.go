@@ -231,6 +231,11 @@ func TestAgentThatEndsByItself(t *testing.T) {
 	h.Lives = []Life{{Node: "n", Pid: 7, Span: span(0, 50)}, {Node: "n", Pid: 8, Span: span(51, 100)}}
 	h.Faults = []Fault{{Kind: "agent-kill", Node: "n", Span: span(50, 51), Serving: true}}
 	expect(t, h, "the agent (pid 8) ended")
+	h.Lives[1].Pod = "surge"
+	h.Deleted = map[string]time.Time{"surge": at(120), "other": at(99)}
+	expect(t, h, "the agent (pid 8) ended")
+	h.Deleted["surge"] = at(99)
+	expect(t, h)
 }
 
 func TestLeaks(t *testing.T) {
