@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "tools/neuron-top/live.h"
+#include "tools/neuron-top/collector.h"
 #include "tools/screen/terminal.h"
 
 namespace neuron::top {
