@@ -11,7 +11,7 @@ namespace neuron::grant {
 // The LNC of a container's runtime, over the node's file (docs/reference/driver.md).
 inline constexpr const char* kLncVariable = "NEURON_LOGICAL_NC_CONFIG";
 
-// How NEURON_RT_VISIBLE_CORES counts (docs/resources.md#what-allocate-answers).
+// How NEURON_RT_VISIBLE_CORES counts (docs/resources.md#answers-to-allocate).
 enum class CoreNumbering { container, host };
 
 struct GrantOptions {
@@ -31,7 +31,7 @@ struct Grant {
   std::vector<std::string> cdi_names;
 };
 
-// Contents of Allocate's answer (docs/resources.md#what-allocate-answers). Pure; any thread.
+// Contents of Allocate's answer (docs/resources.md#answers-to-allocate). Pure; any thread.
 //
 // NEURON_RT_VISIBLE_CORES for `cores` (global ids, ascending) in a container that sees `devices` (indices, ascending).
 // Numbered by the container, the k-th device it sees has the numbers k*n … k*n+n-1, n being the cores per device.

@@ -52,7 +52,7 @@ var faults = []fault{
 		low, oneDevice, "-"},
 	{"`device_vanished`", "it has left `sys/class/neuron_device`", byFile, "neuron4", "vanish", low, oneDevice, "missing: 4"},
 	{"`reads_all_ones`", "its serial number and error counts read ones", byFile, "neuron13", "off-bus", low, oneDevice, ""},
-	{"`heartbeat_stuck`", "`healthcheck_heartbeat` stands still", byFile, "neuron5", "", beside, oneDevice, "-"},
+	{"`heartbeat_stuck`", "`healthcheck_heartbeat` has stopped", byFile, "neuron5", "", beside, oneDevice, "-"},
 	{"`mem_ecc_repairable_uncorrected`", "kernel log, any kind with REPAIRABLE in it", byFile, "neuron6",
 		"hw_err=HBM_REPAIRABLE_ERROR", low, oneDevice, ""},
 	{"`sram_ecc_uncorrected`", "`sram_ecc_uncorrected`", byFile, "neuron7", "sram_ecc_uncorrected=1", grave, oneDevice, ""},
@@ -71,7 +71,7 @@ var faults = []fault{
 	{"`hw_nc_ue_error`", "NC_UNCORRECTABLE_ERROR", byLog, "neuron2/core3", "hw_err=NC_UNCORRECTABLE_ERROR", grave, oneCore, ""},
 	{"`hw_dma_abort_error`", "DMA_ERROR", byLog, "neuron3", "hw_err=DMA_ERROR", grave, oneDevice, ""},
 	{"`hw_error`", "NEURON_HW_ERR= of any other kind", byLog, "neuron4", "hw_err=NEW_KIND", grave, oneDevice, ""},
-	{"`heartbeat_stuck`, all of them", "`healthcheck_heartbeat` stands still", byLog, "neuron15", "", beside, nothing, "-"},
+	{"`heartbeat_stuck`, all of them", "`healthcheck_heartbeat` has stopped", byLog, "neuron15", "", beside, nothing, "-"},
 }
 
 // hangOfNode is alone on its node, since of two such lines the node reports one.

@@ -50,7 +50,7 @@ def metrics_of(query):
 
 def known_metrics(root):
     """Names in docs/metrics.md, which a unit test compares with the table of metrics; of histograms the parts, too."""
-    rows = re.findall(r"^\| `([a-zA-Z_][a-zA-Z0-9_]*)` \| (counter|gauge|info|histogram)\b", read(root, "docs/metrics.md"), re.M)
+    rows = re.findall(r"^- `([a-zA-Z_][a-zA-Z0-9_]*)` \((counter|gauge|info|histogram)\b", read(root, "docs/metrics.md"), re.M)
     names = {name for name, _ in rows}
     for name, kind in rows:
         if kind == "histogram":
@@ -68,7 +68,7 @@ def labels_of_metrics(root):
         if "Labels of all: " in line:
             of_all = line.split("Labels of all: ")[1]
             group = set(re.findall(r"`(\w+)`", of_all)) | (HOLDER if "holder" in of_all else set())
-        row = re.match(r"\| `(\w+)` \| (counter|gauge|info|histogram)([^|]*) \|", line)
+        row = re.match(r"- `(\w+)` \((counter|gauge|info|histogram)([^)]*)\)", line)
         if row is None:
             continue
         name, kind, own = row.groups()

@@ -51,9 +51,9 @@ def check_alerts(root):
         severity = re.search(r"severity: (\w+)", text).group(1)
         waits = {"m": " min", "h": " h"}
         after = re.search(r" for: (\d+)([mh]) ", text)
-        row = f"| [{name}](#{name.lower()}) | {severity} | {after.group(1) + waits[after.group(2)] if after else '–'} |"
-        if row not in page:
-            yield f"docs/alerts.md has no row {row}"
+        begin = f"## {name}\n\n{severity.capitalize()}{', ' + after.group(1) + waits[after.group(2)] if after else ''}: "
+        if begin not in page:
+            yield f"docs/alerts.md does not have {begin!r}"
         fires = f"""labels: '{{alertname="{name}"}}'"""
         if not any(fires in test and re.search(rf"- name: {name}\b", test) for test in tests):
             yield f"no test of test/monitoring lets {name} fire"
@@ -126,7 +126,7 @@ def check_fed_series(root):
         if name == "neuron_agent_refusals_total" and labels.get("reason") not in reasons:
             yield f"{where} feeds {name} with a reason that is none: {labels}"
     page = rules_text.read(root, "docs/metrics.md")
-    items = re.findall(r"^- (`.*?`):", page[page.index("### Refusals"):page.index("## What others")], re.M)
+    items = re.findall(r"^- (`.*?`):", page[page.index("### Refusals"):page.index("## Queries of other tools")], re.M)
     table = {name for item in items for name in re.findall(r"`(\w+)`", item)}
     yield from (f"docs/metrics.md, Refusals: {reason} is in the table or in the program alone" for reason in sorted(table ^ reasons))
 

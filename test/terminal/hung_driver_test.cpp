@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,7 +11,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "tools/neuron-top/collector.h"
+#include "tools/neuron-top/live.h"
+#include "tools/screen/live.h"
 #include "tools/screen/terminal.h"
 
 namespace neuron::top {
@@ -34,18 +34,14 @@ Moment answer_once(const model::UsageRequest&) {
 
 int run_screen() {
   ::setenv("TERM", "xterm", 1);
-  sigset_t set;
-  ::sigemptyset(&set);
-  ::sigaddset(&set, SIGTERM);
-  ::sigprocmask(SIG_BLOCK, &set, nullptr);
-  const Fd signals(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  const auto signals = screen::catch_signals();
   const auto terminal = screen::Terminal::open(render::ColourDepth::none);
   const auto sampler = Sampler::open(answer_once);
-  if (!terminal || !sampler) return 2;
+  if (!signals || !terminal || !sampler) return 2;
   LiveOptions options;
   options.interval = options.stale_after = std::chrono::milliseconds(10);
   options.charset = render::Charset::ascii;
-  return run_live(options, **terminal, **sampler, signals.get()) ? 0 : 3;
+  return run_live(options, **terminal, **sampler, signals->get()) ? 0 : 3;
 }
 
 // Reads what the screen sends until `text` has come.

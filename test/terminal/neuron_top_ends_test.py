@@ -5,6 +5,7 @@ usage: neuron_top_ends_test.py BIN_DIR [TEST...]
 """
 import array
 import fcntl
+import itertools
 import os
 import signal
 import subprocess
@@ -48,6 +49,27 @@ def test_sigterm_while_the_output_is_stopped(case):
     program.kill(signal.SIGTERM)
     assert program.wait_end() == 0
     program.assert_restored()
+
+
+def test_sigterm_while_a_picture_waits_for_a_terminal_that_takes_no_more(case):
+    program = started(case, rows=100, columns=300)
+
+    def writing():
+        with open(f"/proc/{program.pid}/syscall", encoding="utf-8") as file:
+            return file.read().split()[1:2] == ["0x1"]  # blocked in a call of stdout
+
+    until = time.monotonic() + PATIENCE
+    for view in itertools.cycle("ce"):  # the pictures of both are not read
+        if writing():
+            break
+        assert time.monotonic() < until and program.poll() is None
+        program.press(view)
+        time.sleep(0.01)
+    program.kill(signal.SIGTERM)
+    while program.poll() is None:
+        assert time.monotonic() < until, "the program does not end"
+        time.sleep(0.01)
+    assert program.status == 0
 
 
 def test_stopped_by_force_and_continued_by_a_shell(case):

@@ -175,7 +175,7 @@ class FleetView : public screen::LiveView {
 Result<void> show_top(const Options& options, milliseconds interval, TopState state) {
   TRY_ASSIGN(const auto reader, Reader::open(options));
   TRY_ASSIGN(Reading first, reader->read());
-  TRY_ASSIGN(const Fd signals, screen::block_signals());
+  TRY_ASSIGN(const Fd signals, screen::catch_signals());
   TRY_ASSIGN(const auto sampler, Sampler::open([reader] { return reader->read(); }));
   render::Style style = screen::style_of_stdout();
   if (options.no_color) style.colour = render::ColourDepth::none;

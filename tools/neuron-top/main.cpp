@@ -130,8 +130,8 @@ Result<std::optional<Moment>> next(const Options& options, Sampler& sampler, int
   return sampler.take();
 }
 
-// Prints pictures or JSON objects on stdout until there are as many as asked for, the pipe is closed, or `signals` (a
-// signalfd of SIGINT, SIGTERM, SIGHUP) becomes readable. Errors: deadline_exceeded when the machine does not answer in
+// Prints pictures or JSON objects on stdout until there are as many as asked for, the pipe is closed, or `signals` (of
+// catch_signals) becomes readable. Errors: deadline_exceeded when the machine does not answer in
 // ten seconds; internal when stdout cannot be written.
 Result<void> print_samples(const Options& options, render::Style style, int columns, Sampler& sampler, int signals) {
   Printer printer(options, style, columns, signals);
@@ -160,7 +160,7 @@ Result<void> show(const Options& options, render::Style style, Sampler& sampler,
 }
 
 Result<void> run(const Options& options) {
-  TRY_ASSIGN(const Fd signals, screen::block_signals());
+  TRY_ASSIGN(const Fd signals, screen::catch_signals());
   TRY_ASSIGN(const auto source, host::RootSource::open(options.root));
   TRY_ASSIGN(const auto sampler, start_sampler(options, source.directory()));
   const render::Style style = screen::style_of_stdout();

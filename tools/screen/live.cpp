@@ -1,9 +1,9 @@
 #include "tools/screen/live.h"
 
+#include <fcntl.h>
 #include <langinfo.h>
 #include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <termios.h>
 #include <unistd.h>
@@ -15,13 +15,15 @@
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
+#include <utility>
 
 #include "agent/base/parse.h"
 
 namespace {
 
-// For a crash to give the terminal back. A handler reaches only globals, and calls only write and tcsetattr, which are
-// async-signal-safe.
+// A handler reaches only globals, and calls only what is async-signal-safe (signal-safety(7)).
+
+// For a crash to give the terminal back.
 struct Restore {
   std::array<char, 256> text{};
   std::size_t length = 0;
@@ -52,6 +54,21 @@ void arm_restore(const termios& mode) {
   for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL}) ::sigaction(signal, &action, nullptr);
 }
 
+int signal_pipe = -1;  // its end to write to; -1 before catch_signals()
+
+bool stops_or_resizes(int signal) {
+  return signal == SIGTSTP || signal == SIGWINCH || signal == SIGCONT;
+}
+
+// A write of curses to a terminal that takes no more may be in progress: a signal that ends the program ends that too.
+void on_signal(int signal) {
+  const int before = errno;
+  if (restore.armed != 0 && !stops_or_resizes(signal)) neuron::screen::let_output_flow();
+  const auto number = static_cast<unsigned char>(signal);
+  (void)!::write(signal_pipe, &number, 1);
+  errno = before;
+}
+
 }  // namespace
 
 namespace neuron::screen {
@@ -78,9 +95,9 @@ Result<Fd> start_timer(milliseconds interval) {
 
 // The number of the signal, or none.
 std::optional<int> read_signal(int signals) {
-  signalfd_siginfo info{};
-  if (::read(signals, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return std::nullopt;
-  return static_cast<int>(info.ssi_signo);
+  unsigned char number = 0;
+  if (::read(signals, &number, 1) != 1) return std::nullopt;
+  return number;
 }
 
 void drain(int timer) {
@@ -90,14 +107,13 @@ void drain(int timer) {
 
 // False for a signal that ends the program.
 bool go_on_after(int signal, LiveView& view, Terminal& terminal) {
+  if (!stops_or_resizes(signal)) return false;
   if (signal == SIGTSTP) {
     terminal.suspend();
     ::raise(SIGSTOP);
     terminal.resume();
-  } else if (signal == SIGWINCH || signal == SIGCONT) {
-    terminal.resize();
   } else {
-    return false;
+    terminal.resize();
   }
   view.draw();
   return true;
@@ -138,17 +154,19 @@ Result<void> run_live(LiveView& view, Terminal& terminal, milliseconds interval,
   return {};
 }
 
-Result<Fd> block_signals() {
-  sigset_t set;
-  ::sigemptyset(&set);
-  constexpr std::array<int, 10> kSignals = {SIGINT,  SIGTERM, SIGHUP,   SIGQUIT, SIGALRM,
-                                            SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
-  for (const int signal : kSignals) ::sigaddset(&set, signal);
-  if (::sigprocmask(SIG_BLOCK, &set, nullptr) != 0) return fail(error_from_errno(errno, "sigprocmask"));
-  Fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd.valid()) return fail(error_from_errno(errno, "signalfd"));
+Result<Fd> catch_signals() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return fail(error_from_errno(errno, "pipe"));
+  signal_pipe = ends[1];
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  ::sigfillset(&action.sa_mask);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT}) {
+    ::sigaction(signal, &action, nullptr);
+  }
   ::signal(SIGPIPE, SIG_IGN);
-  return fd;
+  return Fd(ends[0]);
 }
 
 render::Style style_of_stdout() {

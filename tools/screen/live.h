@@ -28,21 +28,20 @@ class LiveView {
   virtual void draw() = 0;  // as it is now; not where the terminal takes no output
 };
 
-// Until the view is done, the terminal is closed, or SIGINT, SIGTERM or SIGHUP comes. `signals`: a signalfd of these
-// and of SIGWINCH, SIGTSTP and SIGCONT, which it acts on; all blocked. The timer's first time is after half a second at
-// most. Errors: internal (no timer, poll failed).
+// Until the view is done, the terminal is closed, or a signal that ends comes. `signals`: of catch_signals(). The
+// timer's first time is after half a second at most. Errors: internal (no timer, poll failed).
 [[nodiscard]] Result<void> run_live(LiveView& view, Terminal& terminal, std::chrono::milliseconds interval,
                                     int signals);
 
-// A signalfd of all signals that end, stop or resize; they are blocked, and SIGPIPE is ignored. Before any other
-// thread. Errors: internal.
-[[nodiscard]] Result<Fd> block_signals();
+// A pipe with a byte, the signal's number, for each signal that ends, stops or resizes; SIGPIPE is ignored. A handler
+// and not a signalfd: it interrupts a write to the terminal. Once, before curses and any thread. Errors: internal.
+[[nodiscard]] Result<Fd> catch_signals();
 
 [[nodiscard]] render::Style style_of_stdout();  // from the environment, the locale and the terminal
 [[nodiscard]] int print_columns();              // COLUMNS, else the terminal's width, else 120
 
 // The terminal for a full screen. Should the program crash while it lives, the terminal is given back by a signal
-// handler, which reaches only a global: the only one of these programs. One at a time. Errors: as Terminal::open.
+// handler, which reaches only globals: the only ones of these programs. One at a time. Errors: as Terminal::open.
 class LiveTerminal {
  public:
   [[nodiscard]] static Result<LiveTerminal> open(render::ColourDepth colour);

@@ -69,17 +69,17 @@ std::string capability(const char* name) {
   return missing ? "" : text;
 }
 
-// Giving the screen back waits for the output to drain, for ever on a terminal that takes none (control-S, stuck).
-// Turning the flow off and on ends a control-S too (Linux, n_tty_ioctl_helper: TCOON alone does not).
+}  // namespace
+
 void let_output_flow() {
+  termios mode{};
+  if (::tcgetattr(STDOUT_FILENO, &mode) == 0 && (mode.c_iflag & IXON) != 0) {
+    mode.c_iflag &= ~static_cast<tcflag_t>(IXON);
+    ::tcsetattr(STDOUT_FILENO, TCSANOW, &mode);
+  }
   pollfd output{STDOUT_FILENO, POLLOUT, 0};
-  if (::poll(&output, 1, 0) > 0) return;
-  ::tcflow(STDOUT_FILENO, TCOOFF);
-  ::tcflow(STDOUT_FILENO, TCOON);
   if (::poll(&output, 1, 0) == 0) ::tcflush(STDOUT_FILENO, TCOFLUSH);
 }
-
-}  // namespace
 
 Result<std::unique_ptr<Terminal>> Terminal::open(render::ColourDepth colour) {
   if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0) {

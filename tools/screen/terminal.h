@@ -10,9 +10,14 @@
 
 namespace neuron::screen {
 
+// Giving the screen back waits for the output to drain, for ever on a terminal that takes none (control-S, stuck).
+// Without IXON a control-S that was pressed ends (Linux, n_tty_set_termios) and one that is still on its way stops
+// nothing; curses puts the shell's mode back. Also for a signal handler.
+void let_output_flow();
+
 // The terminal on stdin and stdout, in full-screen mode for as long as the object lives; the only user of curses. One
-// object at a time, one thread. curses installs signal handlers when it starts: block the signals of live.h before,
-// so that these handlers never run.
+// object at a time, one thread. curses installs a signal handler where there is none: catch_signals() of live.h
+// comes before.
 class Terminal {
  public:
   // Errors: unavailable (stdin or stdout is no terminal, or its type is unknown or has no movable cursor).

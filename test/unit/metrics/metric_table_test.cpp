@@ -140,12 +140,12 @@ TEST(MetricTable, TheLargestNodeHasSoManySeries) {
 }
 
 std::string row_of(const Metric& metric, Held of_all) {
-  std::string text = "| `" + std::string(metric.name) + "` | " + std::string(to_string(metric.type));
+  std::string text = "- `" + std::string(metric.name) + "` (" + std::string(to_string(metric.type));
   for (const std::string_view label : split(metric.labels, ',')) text += ", `" + std::string(label) + "`";
   if (metric.held == Held::yes && of_all == Held::no) text += ", holder";
-  text += " | " + std::string(metric.help);
-  if (!metric.source.empty()) text += " | " + std::string(metric.source);
-  return text + " |\n";
+  text += "): " + std::string(metric.help);
+  if (!metric.source.empty()) text += ". From " + std::string(metric.source);
+  return text + '\n';
 }
 
 std::string generated() {
@@ -161,9 +161,7 @@ std::string generated() {
       }
       text += " Labels of all: " + labels + (of_all == Held::yes ? ", holder." : ".");
     }
-    const bool sources = !group.metrics.front().source.empty();
-    text += std::string("\n\n| metric | type, further labels | what it says |") + (sources ? " from |\n" : "\n");
-    text += sources ? "|---|---|---|---|\n" : "|---|---|---|\n";
+    text += "\n\n";
     for (const Metric& metric : group.metrics) text += row_of(metric, of_all);
     text += '\n';
   }

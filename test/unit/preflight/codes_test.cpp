@@ -345,11 +345,11 @@ TEST(PreflightCodes, EachIsProvokedAlone) {
   }
 }
 
-// | `code`, `code` | severity | …
+// - `code`, `code` (severity): …
 TEST(PreflightCodes, AreDocumented) {
   const std::string page = text_of("docs/checks.md");
   std::set<std::string> documented;
-  const std::regex row(R"(\n\| (`[^|]*) \|)");
+  const std::regex row(R"(\n- ((?:`[a-z0-9_]+`[ ,\n]+)+)\()");
   const std::regex code("`([a-z0-9_]+)`");
   for (std::sregex_iterator at(page.begin(), page.end(), row), end; at != end; ++at) {
     const std::string codes = (*at)[1];
