@@ -2,7 +2,7 @@
 #include <array>
 #include <utility>
 
-#include "agent/core/instance_places.h"
+#include "agent/core/typical_host.h"
 
 // The values of docs/reference/topology.md.
 namespace neuron::core {

@@ -46,26 +46,30 @@ inline void wait_for(std::chrono::milliseconds time, const std::stop_token& stop
   static_cast<void>(never.wait_for(mutex, stop, time, [] { return false; }));
 }
 
-// Limits a rate of calls: `per_second` on average, and `burst` at once after a pause. Callers over the limit wait, each
-// longer than the one before. Pure; not synchronised.
+// Limits a rate of calls or events: one per interval on average, and `burst` at once after a pause. Callers over the
+// limit wait, each longer than the one before. Pure; not synchronised.
 class TokenBucket {
  public:
   using Duration = std::chrono::nanoseconds;
 
+  TokenBucket(Duration interval, int burst) : interval_(interval), burst_(interval_ * burst) {}
   TokenBucket(double per_second, int burst)
-      : interval_(static_cast<Duration::rep>(1e9 / per_second)), burst_(interval_ * burst) {}
+      : TokenBucket(Duration(static_cast<Duration::rep>(1e9 / per_second)), burst) {}
 
   // Reserves a call: the time from `now` until it may be made. nullopt, without a reservation, when that is longer than
   // `longest`.
   [[nodiscard]] std::optional<Duration> take(SteadyTime now, Duration longest) {
-    // free_at_ is in the future by the excess over the average rate; a pause refills the burst.
-    const SteadyTime full = now - (burst_ - interval_);
-    const SteadyTime mine = std::max(free_at_, full);
-    const Duration wait = std::max(std::max(mine, paused_until_) - now, Duration(0));
+    const Duration wait = std::max(next() - now, Duration(0));
     if (wait > longest) return std::nullopt;
-    free_at_ = mine + interval_;
+    spend(now);
     return wait;
   }
+  // Counts a call that is made anyway.
+  void spend(SteadyTime now) {
+    // free_at_ is in the future by the excess over the average rate; a pause refills the burst.
+    free_at_ = std::max(free_at_, now - (burst_ - interval_)) + interval_;
+  }
+  [[nodiscard]] SteadyTime next() const { return std::max(free_at_, paused_until_); }  // when the next may be made
 
   void pause(SteadyTime until) { paused_until_ = std::max(paused_until_, until); }  // no call before then
 

@@ -24,9 +24,9 @@ const model::HostScan& host_of(const MetricsInput& input, const model::HostScan&
   return snapshot != nullptr ? snapshot->host : nothing;
 }
 
-Holders holders_of(const MetricsInput& input) {
+HolderLabels holders_of(const MetricsInput& input) {
   const std::vector<holdings::Holding>* const holdings = input.holdings.get();
-  return holdings != nullptr ? Holders(*holdings) : Holders({});
+  return holdings != nullptr ? HolderLabels(*holdings) : HolderLabels({});
 }
 
 core::UsageRates rates_of(const MetricsInput& input, const model::HostScan& host) {
@@ -195,7 +195,7 @@ Labels with(const Labels& labels, Labels more) {
   return all;
 }
 
-Holders::Holders(const std::vector<holdings::Holding>& holdings) : free_(labels_of("", "", "")) {
+HolderLabels::HolderLabels(const std::vector<holdings::Holding>& holdings) : free_(labels_of("", "", "")) {
   for (const holdings::Holding& holding : holdings) {
     const std::string& by = holding.shown_as.empty() ? holding.holder : holding.shown_as;
     const Held held{by, labels_of(holding.shown_as)};
@@ -208,14 +208,14 @@ Holders::Holders(const std::vector<holdings::Holding>& holdings) : free_(labels_
   }
 }
 
-void Holders::add(Map& map, const std::vector<int>& units, const Held& held) {
+void HolderLabels::add(Map& map, const std::vector<int>& units, const Held& held) {
   for (const int unit : units) {
     const auto [place, is_new] = map.try_emplace(unit, held);
     if (!is_new && place->second.by != held.by) place->second = {"", labels_of("", "", "")};
   }
 }
 
-const Labels& Holders::find(const Map& map, int unit) const {
+const Labels& HolderLabels::find(const Map& map, int unit) const {
   const auto found = map.find(unit);
   return found == map.end() ? free_ : found->second.labels;
 }

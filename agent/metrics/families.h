@@ -17,9 +17,59 @@
 #include "agent/core/usage_rates.h"
 #include "agent/holdings/holding.h"
 #include "agent/metrics/exposition.h"
-#include "agent/metrics/metric_table.h"
 
+// The one table of the metrics that a scrape shows, and the families made of it: they take type and help from it,
+// docs/metrics.md is compared with it. Pure; the table has static lifetime.
 namespace neuron::metrics {
+
+enum class MetricType {
+  counter,
+  gauge,
+  info,       // a gauge of 1; its labels are the facts
+  histogram,  // with the label `le`
+};
+
+[[nodiscard]] std::string_view to_string(MetricType type);  // the enumerator's name
+
+// Whether a series has the labels `namespace`, `pod` and `container` of the holder of its device, core or interface.
+enum class Held { no, yes };
+
+struct Metric {
+  std::string_view name;
+  MetricType type{};
+  std::string_view labels;  // "neuroncore, runtime_tag": besides those of the group and of the holder
+  Held held{};
+  std::string_view help;    // in the text of a scrape and in docs/metrics.md
+  std::string_view source;  // in docs/metrics.md: a file, or another origin; "" where the group's `about` is enough
+};
+
+// Metrics of one subject, a section of docs/metrics.md.
+struct MetricGroup {
+  std::string_view title;
+  std::string_view labels;  // of every metric of the group, "" for none
+  std::string_view about;   // how `source` is to be read
+  std::span<const Metric> metrics;
+};
+
+// Labels of every series of neuron-monitor; `ultraserver_id` only where there is one.
+inline constexpr std::string_view kInstanceLabels =
+    "instance_name, instance_id, instance_type, availability_zone, region, subnet_id, ultraserver_id";
+
+// EFA counters are node_amazonefa_<file>, so that dashboards of the EFA node exporter find them.
+inline constexpr std::string_view kEfaCounterPrefix = "node_amazonefa_";
+
+[[nodiscard]] std::span<const MetricGroup> metric_groups();  // in the order of a scrape; names are unique
+
+enum class Subject {
+  neuron_monitor,
+  devices,
+  cores,
+  efas,
+  efa_counters,
+  kernel_log,
+  agent
+};  // the groups, in this order
+[[nodiscard]] std::span<const Metric> metrics_of(Subject subject);
 
 // Usage samples older than this are not used: their values would look current. Several times the sampling interval
 // (plugin/daemon/metrics_sources.cpp).
@@ -28,7 +78,7 @@ inline constexpr std::chrono::seconds kOldestUsage{90};
 using FamilySink = std::function<void(const std::vector<prometheus::MetricFamily>&)>;
 
 // Passes the families of a scrape to `sink` in parts, so that those of a large node are not all in memory at once; in
-// the order of the table of metrics (metric_table.h). Families without samples are left out. Pure; any thread.
+// the order of the table of metrics. Families without samples are left out. Pure; any thread.
 void make_families(const MetricsInput& input, const FamilySink& sink);
 
 // The rest is shared by the files of the families.
@@ -71,9 +121,9 @@ class FamilySet {
 [[nodiscard]] Labels with(const Labels& labels, Labels more);
 
 // Which container holds a core, a device or an interface, as labels. Copies what it needs; immutable.
-class Holders {
+class HolderLabels {
  public:
-  explicit Holders(const std::vector<holdings::Holding>& holdings);
+  explicit HolderLabels(const std::vector<holdings::Holding>& holdings);
 
   // `namespace`, `pod` and `container`; all three empty when it is free, when several containers hold it (a device
   // whose cores went to different ones), and while the holder is unknown.
@@ -106,7 +156,7 @@ struct Scrape {
   const model::HostScan& host;      // the snapshot's
   const model::UsageSample* usage;  // null: none, or too old
   core::UsageRates rates;           // no cores without a sample
-  Holders holders;
+  HolderLabels holders;
   Labels instance;  // of neuron-monitor's metrics
 };
 

@@ -1,4 +1,4 @@
-#include "agent/metrics/metric_table.h"
+#include "agent/metrics/families.h"
 
 #include <array>
 

@@ -1,4 +1,4 @@
-#include "agent/metrics/tls_identity.h"
+#include "agent/metrics/http_server.h"
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>

@@ -1,4 +1,4 @@
-#include "agent/status/event_writer.h"
+#include "agent/status/node_events.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -43,7 +43,7 @@ void PendingEvents::put_back(PendingEvent event) {
 }
 
 SteadyTime PendingEvents::due_of(const NodeEvent& event) const {
-  const SteadyTime free = bucket_full_at_ - kPause * (kBurst - 1);
+  const SteadyTime free = bucket_.next();
   SteadyTime first = event.units.empty() ? free : SteadyTime::max();
   for (const std::string& unit : event.units) {
     const auto again = again_at_.find({event.subject, unit});
@@ -65,7 +65,7 @@ std::optional<PendingEvent> PendingEvents::take(SteadyTime now) {
     if (next == waiting_.end() || (at->second.event.is_warning && !next->second.event.is_warning)) next = at;
   }
   if (next == waiting_.end()) return std::nullopt;
-  bucket_full_at_ = std::max(bucket_full_at_, now) + kPause;
+  bucket_.spend(now);
   PendingEvent event = std::move(next->second);
   waiting_.erase(next);
   for (const std::string& unit : event.event.units) again_at_[{event.event.subject, unit}] = now + kSamePause;

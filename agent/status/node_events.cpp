@@ -8,7 +8,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/model/snapshot.h"
-#include "agent/status/node_report.h"
+#include "agent/status/status_report.h"
 
 namespace neuron::status {
 namespace {

@@ -38,7 +38,7 @@ void StatusWriter::set(const model::SnapshotPtr& snapshot) {
     const MutexLock lock(mutex_);
     before = newest_;
   }
-  auto made = std::make_shared<const NodeReport>(report(snapshot->host, settings_.report));
+  auto made = std::make_shared<const StatusReport>(report(snapshot->host, settings_.report));
   const Since since = before ? Since::before : Since::start;
   const MutexLock lock(mutex_);
   auto events = events_of(before ? before->host : model::HostScan{}, snapshot->host, open_faults_);
@@ -113,30 +113,30 @@ milliseconds StatusWriter::turn_report() {
 }
 
 // When the next call for labels and conditions is due.
-SteadyTime StatusWriter::due(const NodeReport& report, SteadyTime now) const {
+SteadyTime StatusWriter::due(const StatusReport& report, SteadyTime now) const {
   if (!seen_) return std::max(report.problem ? now : starts_, not_before_);
   SteadyTime due = read_at_;
   const Change change = change_of(wanted_of(report));
-  const SteadyTime free = bucket_full_at_ - kStatePause * (kBurst - 1);
+  const SteadyTime free = bucket_.next();
   if (change == Change::state) due = std::min(due, free);
   if (change == Change::words) due = std::min(due, std::max(free, words_at_));
   return std::max(due, not_before_);
 }
 
-void StatusWriter::update(const NodeReport& report, SteadyTime now) {
+void StatusWriter::update(const StatusReport& report, SteadyTime now) {
   // A held condition may have been removed; applying it again would create it without the fields of others.
   if (!seen_ || read_at_ <= now || !seen_->held.empty()) {
     if (const auto read = refresh(report, now); !read) return finish(read, now);
   }
   const Wanted wanted = wanted_of(report);
-  if (change_of(wanted) != Change::none) bucket_full_at_ = std::max(bucket_full_at_, now) + kStatePause;
+  if (change_of(wanted) != Change::none) bucket_.spend(now);
   // Conditions first, since they contain the faults. A failure of one does not prevent the other.
   Result<void> written = write_conditions(wanted, now);
   if (auto labels = write_labels(wanted); written && !labels) written = std::move(labels);
   finish(written, now);
 }
 
-StatusWriter::Wanted StatusWriter::wanted_of(const NodeReport& report) const {
+StatusWriter::Wanted StatusWriter::wanted_of(const StatusReport& report) const {
   Wanted wanted{report.labels, report.conditions, Force::no};
   if (!seen_) return wanted;
   if (report.keeps_ultraserver && labels_) {
@@ -168,7 +168,7 @@ StatusWriter::Change StatusWriter::change_of(const Wanted& wanted) const {
   return words ? Change::words : Change::none;
 }
 
-Result<void> StatusWriter::refresh(const NodeReport& report, SteadyTime now) {
+Result<void> StatusWriter::refresh(const StatusReport& report, SteadyTime now) {
   auto seen = read_node(api_, settings_.node);
   if (!seen) return fail(std::move(seen).error());
   heartbeat_ = seen_.has_value() && read_at_ <= now;  // not at the start, and not after a refusal
@@ -182,7 +182,7 @@ Result<void> StatusWriter::refresh(const NodeReport& report, SteadyTime now) {
 }
 
 // Takes the agent's labels and conditions at the server as written last, also those of a predecessor.
-void StatusWriter::take_over(const SeenNode& seen, const NodeReport& report) {
+void StatusWriter::take_over(const SeenNode& seen, const StatusReport& report) {
   labels_.emplace();
   const auto take_label = [&](const std::string& key) {
     if (const auto is = seen.labels.find(key); is != seen.labels.end()) labels_->insert(*is);
@@ -203,7 +203,7 @@ void StatusWriter::take_over(const SeenNode& seen, const NodeReport& report) {
   for (const std::string& type : rest) take_condition(type);
 }
 
-void StatusWriter::log_shared(const NodeReport& report) {
+void StatusWriter::log_shared(const StatusReport& report) {
   std::set<std::string> left;
   for (const Condition& one : report.conditions) {
     if (const auto owner = seen_->condition_owners.find(one.type); owner != seen_->condition_owners.end()) {

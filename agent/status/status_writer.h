@@ -16,10 +16,9 @@
 #include "agent/base/mutex.h"
 #include "agent/kube/limits.h"
 #include "agent/model/snapshot.h"
-#include "agent/status/event_writer.h"
+#include "agent/status/node_events.h"
 #include "agent/status/node_object.h"
-#include "agent/status/node_report.h"
-#include "agent/status/startup_taint.h"
+#include "agent/status/status_report.h"
 
 namespace neuron::status {
 
@@ -73,7 +72,7 @@ class StatusWriter {
   [[nodiscard]] std::chrono::milliseconds turn() EXCLUDES(mutex_);
 
  private:
-  using ReportPtr = std::shared_ptr<const NodeReport>;
+  using ReportPtr = std::shared_ptr<const StatusReport>;
 
   // The part of a report that is to be written, given what others own.
   struct Wanted {
@@ -84,13 +83,13 @@ class StatusWriter {
   enum class Change { none, words, state };  // words: a message alone
 
   [[nodiscard]] std::chrono::milliseconds turn_report() EXCLUDES(mutex_);
-  [[nodiscard]] Wanted wanted_of(const NodeReport& report) const;
+  [[nodiscard]] Wanted wanted_of(const StatusReport& report) const;
   [[nodiscard]] Change change_of(const Wanted& wanted) const;
-  [[nodiscard]] SteadyTime due(const NodeReport& report, SteadyTime now) const;
-  void update(const NodeReport& report, SteadyTime now);
-  [[nodiscard]] Result<void> refresh(const NodeReport& report, SteadyTime now);
-  void take_over(const SeenNode& seen, const NodeReport& report);
-  void log_shared(const NodeReport& report);
+  [[nodiscard]] SteadyTime due(const StatusReport& report, SteadyTime now) const;
+  void update(const StatusReport& report, SteadyTime now);
+  [[nodiscard]] Result<void> refresh(const StatusReport& report, SteadyTime now);
+  void take_over(const SeenNode& seen, const StatusReport& report);
+  void log_shared(const StatusReport& report);
   [[nodiscard]] Result<void> write_labels(const Wanted& wanted);
   [[nodiscard]] Result<void> write_conditions(const Wanted& wanted, SteadyTime now);
   void write_events(SteadyTime now) EXCLUDES(mutex_);
@@ -116,9 +115,9 @@ class StatusWriter {
   SteadyTime not_before_{};         // after a failure
   SteadyTime events_not_before_{};  // the same for events
   SteadyTime words_at_{};           // when another message may be written
-  SteadyTime bucket_full_at_{};     // of kBurst
-  bool heartbeat_ = false;          // conditions are written without a difference
-  std::string events_error_;        // logged last
+  kube::TokenBucket bucket_{kStatePause, kBurst};
+  bool heartbeat_ = false;    // conditions are written without a difference
+  std::string events_error_;  // logged last
 
   mutable Mutex mutex_;
   std::condition_variable_any woken_;

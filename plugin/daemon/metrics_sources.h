@@ -13,7 +13,7 @@
 #include "agent/kube/api_client.h"
 #include "agent/metrics/endpoints.h"
 #include "agent/monitor/monitor.h"
-#include "agent/monitor/usage_sampler.h"
+#include "agent/monitor/watched_scan.h"
 #include "plugin/daemon/machine_scans.h"
 #include "plugin/kubelet/call_figures.h"
 

@@ -4,7 +4,6 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -27,20 +26,6 @@ std::optional<metrics::TlsFiles> tls_files(const DaemonSettings& settings) {
 }
 
 }  // namespace
-
-ExitCode exit_code_of(LoopEnd end) {
-  switch (end) {
-    case LoopEnd::stopped:
-      return ExitCode::ok;
-    case LoopEnd::other_agent:
-      return ExitCode::other_agent;
-    case LoopEnd::dead_mount:
-      return ExitCode::dead_mount;
-    case LoopEnd::failed:
-      break;
-  }
-  return ExitCode::failed;
-}
 
 EndDeadline::EndDeadline(ExitCode code, std::chrono::milliseconds patience)
     : thread_([code, patience](const std::stop_token& stop) {
@@ -153,12 +138,6 @@ ExitCode end_once(Workers& workers, ExitCode code) {
   if (workers.stop(kStopTimeout)) return code;
   std::fflush(stdout);
   leave(code);
-}
-
-std::string own_pod_name() {
-  if (::getenv("KUBERNETES_SERVICE_HOST") == nullptr) return "";
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
 }  // namespace neuron::plugin

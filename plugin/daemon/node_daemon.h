@@ -18,18 +18,12 @@
 #include "agent/metrics/endpoints.h"
 #include "agent/monitor/monitor.h"
 #include "agent/status/status_writer.h"
-#include "plugin/daemon/inventory_log.h"
 #include "plugin/daemon/machine_scans.h"
 #include "plugin/daemon/metrics_sources.h"
 #include "plugin/kubelet/call_figures.h"
-#include "plugin/kubelet/main_loop.h"
+#include "plugin/kubelet/process.h"
 
 namespace neuron::plugin {
-
-// Exit codes of `neuron-agent run`, as its man page lists them.
-enum class ExitCode { ok = 0, failed = 1, usage = 2, other_agent = 3, dead_mount = 4 };
-
-[[nodiscard]] ExitCode exit_code_of(LoopEnd end);
 
 struct NodeStatusOptions {                            // docs/node-status.md
   bool enabled = false;                               // --node-status
@@ -144,8 +138,5 @@ class NodeDaemon {
 
 // Ends a program that scanned once: at once where a read hangs.
 [[nodiscard]] ExitCode end_once(Workers& workers, ExitCode code);
-
-// The name of the pod that this process runs in, which is the host's name there; "" = in none.
-[[nodiscard]] std::string own_pod_name();
 
 }  // namespace neuron::plugin

@@ -24,7 +24,7 @@ bool is_claim(const model::Allocation& one) {
 
 }  // namespace
 
-void Holders::set_listed(std::vector<model::Allocation> listed, SteadyTime asked_at) {
+void MergedHolders::set_listed(std::vector<model::Allocation> listed, SteadyTime asked_at) {
   claims_.set_listed(listed, is_claim, asked_at);
   std::set<std::string> pods;
   for (const model::Allocation& one : listed) {
@@ -39,7 +39,7 @@ void Holders::set_listed(std::vector<model::Allocation> listed, SteadyTime asked
   listed_ = std::move(listed);
 }
 
-void Holders::learn_names(const std::vector<model::Allocation>& listed) {
+void MergedHolders::learn_names(const std::vector<model::Allocation>& listed) {
   const Checkpoint* const stored = this->stored(asked_at_);
   if (stored == nullptr) return;
   std::map<std::tuple<std::string, std::string, std::string>, const model::Allocation*>
@@ -56,7 +56,7 @@ void Holders::learn_names(const std::vector<model::Allocation>& listed) {
   names_ = std::move(names);
 }
 
-const Checkpoint* Holders::stored(SteadyTime now) {
+const Checkpoint* MergedHolders::stored(SteadyTime now) {
   if (stored_ && !stored_hangs_ && stored_->version == checkpoint_.version()) {
     stored_at_ = now;
     return &*stored_;
@@ -78,7 +78,7 @@ const Checkpoint* Holders::stored(SteadyTime now) {
   return stored_ ? &*stored_ : nullptr;
 }
 
-std::optional<ShownAllocations> Holders::merged(SteadyTime now) {
+std::optional<ShownAllocations> MergedHolders::merged(SteadyTime now) {
   const Checkpoint* const stored = this->stored(now);
   unlisted_.clear();
   if (stored != nullptr) {
@@ -115,7 +115,7 @@ std::optional<ShownAllocations> Holders::merged(SteadyTime now) {
   return all;
 }
 
-bool Holders::wants_fresh_checkpoint(SteadyTime now) {
+bool MergedHolders::wants_fresh_checkpoint(SteadyTime now) {
   constexpr int kMost = 2;
   std::erase_if(asked_about_, [&](const auto& asked) { return !unlisted_.contains(asked.first); });
   if (unlisted_.empty()) return false;
@@ -194,7 +194,7 @@ milliseconds HolderWatch::ask_interval() const {
 }
 
 void HolderWatch::log_source() {
-  using Source = Holders::Source;
+  using Source = MergedHolders::Source;
   const Source source = holders_.source();
   if (logged_source_ == source) return;
   const bool was_without_list = logged_source_ == Source::checkpoint || logged_source_ == Source::nothing;

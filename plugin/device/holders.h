@@ -20,13 +20,13 @@ namespace neuron::plugin {
 
 // Holdings of all containers, merged from two sources: PodResources names pods but leaves out plain init containers;
 // the checkpoint has every container, by its pod's uid, as of its last write. One thread.
-class Holders {
+class MergedHolders {
  public:
   // Which sources could be read. `nothing`: neither, or a List that is not whole alone; the former state stays.
   enum class Source { list_and_checkpoint, list, checkpoint, nothing };
 
   // `interval`: see wants_fresh_checkpoint. `own_pod`: see holdings::ListedHolders.
-  Holders(const CheckpointSource& checkpoint, std::chrono::milliseconds interval, std::string own_pod = {})
+  MergedHolders(const CheckpointSource& checkpoint, std::chrono::milliseconds interval, std::string own_pod = {})
       : checkpoint_(checkpoint), interval_(interval), claims_(std::move(own_pod)) {}
 
   // The kubelet's newest List, asked at `asked_at`. From then on, entries that the checkpoint alone has of these pods,
@@ -102,7 +102,7 @@ class HolderWatch {
   void listed(const HoldersListed& event);
   // Applies the newest List and the checkpoint as it is now; nothing before is_known().
   void apply();
-  [[nodiscard]] const Checkpoint* written() const { return holders_.written(); }  // as of apply(), see Holders
+  [[nodiscard]] const Checkpoint* written() const { return holders_.written(); }  // as of apply(), see MergedHolders
   void kubelet_is_new() { holders_.kubelet_is_new(); }
 
  private:
@@ -113,13 +113,13 @@ class HolderWatch {
 
   const Parts parts_;
   const std::chrono::milliseconds interval_;
-  Holders holders_;
+  MergedHolders holders_;
   bool known_ = false;
   std::optional<SteadyTime> unknown_since_;  // a kubelet is there, and the first such answer was not
   int failures_ = 0;                         // of List, in a row
   bool asking_ = false;
   std::string error_;  // of List, while it fails
-  std::optional<Holders::Source> logged_source_;
+  std::optional<MergedHolders::Source> logged_source_;
 };
 
 }  // namespace neuron::plugin

@@ -55,7 +55,7 @@ class ResourceServer {
   virtual void close() = 0;                                       // ends every stream and every wait; idempotent
 };
 
-// All that DeviceManager does with the kubelet. Answers come later, as the event beside each call. One thread.
+// All that ServedResources does with the kubelet. Answers come later, as the event beside each call. One thread.
 class KubeletPort {
  public:
   virtual ~KubeletPort() = default;

@@ -7,7 +7,6 @@
 #include <chrono>
 
 #include "agent/rpc/calls.h"
-#include "agent/rpc/list_stream.h"
 
 namespace neuron::plugin {
 namespace {

@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <array>
 
-#include "plugin/kubelet/main_loop.h"
-
 namespace neuron::plugin {
 namespace {
 
@@ -28,18 +26,6 @@ BoundedCalls::Events logged(const std::string& what) {
           [what] { spdlog::info("{} answering again", what); }};
 }
 
-Supervisor::Outcome to_outcome(KubeletDirectory::End end) {
-  switch (end) {
-    case KubeletDirectory::End::other_agent:
-      return Supervisor::Outcome::other_agent;
-    case KubeletDirectory::End::dead_mount:
-      return Supervisor::Outcome::dead_mount;
-    case KubeletDirectory::End::failed:
-      break;
-  }
-  return Supervisor::Outcome::failed;
-}
-
 }  // namespace
 
 Supervisor::Supervisor(const Parts& parts, int signals)
@@ -52,8 +38,8 @@ Supervisor::Supervisor(const Parts& parts, int signals)
       kubelet_({parts.settings.device_plugins_dir, directory_calls_, parts.settings.pod_resources_socket,
                 pod_resources_calls_},
                instance_, parts.service),
-      manager_({instance_, parts.settings.pod_resources_interval, parts.settings.offer, parts.settings.own_pod},
-               {parts.clock, parts.service.allocations, parts.service.admissions, parts.checkpoint, kubelet_}) {}
+      resources_({instance_, parts.settings.pod_resources_interval, parts.settings.offer, parts.settings.own_pod},
+                 {parts.clock, parts.service.allocations, parts.service.admissions, parts.checkpoint, kubelet_}) {}
 
 Supervisor::~Supervisor() {
   parts_.service.pre_start.cancel_all();
@@ -77,7 +63,7 @@ Supervisor::Outcome Supervisor::run() {
         spdlog::error("CDI directory mount is stale, exiting for a restart with a fresh mount");
         return Outcome::dead_mount;
       }
-      std::visit([this](const auto& one) { manager_.handle(one); }, event);
+      std::visit([this](const auto& one) { resources_.handle(one); }, event);
     }
   }
 }
@@ -86,17 +72,17 @@ std::optional<Supervisor::Outcome> Supervisor::step() {
   const SteadyTime now = parts_.clock.now();
   const Admissions::Progress before = parts_.service.admissions.progress();
   const KubeletDirectory::Changes changes = directory_.read_changes();
-  if (changes.end) return to_outcome(*changes.end);
-  manager_.handle(changes);
+  if (changes.end) return changes.end;
+  resources_.handle(changes);
   check_overslept(now);  // in the lines above
-  manager_.run_due(before);
+  resources_.run_due(before);
   kubelet_.close_finished();
   if (parts_.report_serving) parts_.report_serving(serving());
   return std::nullopt;
 }
 
 ServingState Supervisor::serving() const {
-  ServingState state = manager_.serving();
+  ServingState state = resources_.serving();
   state.waited = directory_.waited();
   return state;
 }
@@ -108,7 +94,7 @@ void Supervisor::check_overslept(SteadyTime due) {
 int Supervisor::poll_timeout_ms() const {
   constexpr std::chrono::hours kMost{1};
   const SteadyTime now = parts_.clock.now();
-  const SteadyTime next = std::min(directory_.next().value_or(now + kMost), manager_.next().value_or(now + kMost));
+  const SteadyTime next = std::min(directory_.next().value_or(now + kMost), resources_.next().value_or(now + kMost));
   return static_cast<int>(
       std::clamp(std::chrono::ceil<milliseconds>(next - now), milliseconds{0}, milliseconds{kMost}).count());
 }

@@ -6,17 +6,17 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/workers.h"
-#include "plugin/device/device_manager.h"
 #include "plugin/device/kubelet_link.h"
 #include "plugin/device/kubelet_port.h"
 #include "plugin/device/plugin_server.h"
+#include "plugin/device/served_resources.h"
 #include "plugin/kubelet/kubelet_directory.h"
-#include "plugin/kubelet/main_loop.h"
+#include "plugin/kubelet/process.h"
 
 namespace neuron::plugin {
 
 // The main thread's loop: waits in poll() for signals, for events of other threads, for the kubelet's directory and for
-// timers, and gives all of it to DeviceManager. A directory of the kubelet that hangs holds it up for a second, once.
+// timers, and gives all of it to ServedResources. A directory of the kubelet that hangs holds it up for a second, once.
 // Construct, run() once, destroy.
 class Supervisor {
  public:
@@ -61,7 +61,7 @@ class Supervisor {
   const BoundedCalls pod_resources_calls_;
   KubeletDirectory directory_;
   KubeletLink kubelet_;
-  DeviceManager manager_;  // its servers end before the members above
+  ServedResources resources_;  // its servers end before the members above
 };
 
 }  // namespace neuron::plugin

@@ -258,14 +258,14 @@ void KubeletDirectory::open(Changes& changes) {
   for (std::string& name : opened->sockets) changes.sockets.push_back({Kind::appeared, std::move(name)});
 }
 
-KubeletDirectory::End KubeletDirectory::dead_mount(std::string_view what) const {
+LoopEnd KubeletDirectory::dead_mount(std::string_view what) const {
   spdlog::error("kubelet directory mount is stale, exiting for a restart with a fresh mount dir={} cause={}", path_,
                 what);
-  return End::dead_mount;
+  return LoopEnd::dead_mount;
 }
 
 // Afterwards the lock is held, or the directory has gone meanwhile and is waited for, or the agent has to end.
-std::optional<KubeletDirectory::End> KubeletDirectory::take_lock(Result<InstanceLock> lock) {
+std::optional<LoopEnd> KubeletDirectory::take_lock(Result<InstanceLock> lock) {
   if (!lock && lock.error().code == ErrorCode::not_found) {
     open_at_ = clock_.now() + kRetry;
     return std::nullopt;
@@ -279,7 +279,7 @@ std::optional<KubeletDirectory::End> KubeletDirectory::take_lock(Result<Instance
   }
   if (!lock) {
     spdlog::error("kubelet directory not locked: {}", lock.error().message);
-    return is_served || lock.error().code == ErrorCode::failed_precondition ? End::other_agent : End::failed;
+    return is_served || lock.error().code == ErrorCode::failed_precondition ? LoopEnd::other_agent : LoopEnd::failed;
   }
   if (const auto ms = waited()) spdlog::info("took over dir={} waited_ms={}", path_, ms->count());
   waits_since_.reset();

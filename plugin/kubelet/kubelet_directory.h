@@ -13,6 +13,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/workers.h"
+#include "plugin/kubelet/process.h"
 #include "plugin/kubelet/socket_file.h"
 
 namespace neuron::plugin {
@@ -90,19 +91,13 @@ class SocketWatch {
 // thread.
 class KubeletDirectory {
  public:
-  // Why the agent has to end.
-  enum class End {
-    other_agent,  // which holds the lock
-    dead_mount,   // the directory was removed or renamed on the host, and the mount here keeps the old one
-    failed,
-  };
   // Changes since the last call.
   struct Changes {
     bool usable = false;            // it is watched and locked: the first one, another than before, or after it hung
     bool kubelet_appeared = false;  // its socket
     int checkpoints_written = 0;
     std::vector<SocketWatch::Event> sockets;  // other files that appeared or vanished, in order; all when usable
-    std::optional<End> end;
+    std::optional<LoopEnd> end{};  // the agent has to end: another one holds the lock, the mount is dead, or it failed
   };
 
   // When another agent of this mode holds the lock.
@@ -128,13 +123,13 @@ class KubeletDirectory {
   struct Opened;
   [[nodiscard]] static Opened open_at(const std::string& path);
   void open(Changes& changes);
-  [[nodiscard]] std::optional<End> take_lock(Result<InstanceLock> lock);
+  [[nodiscard]] std::optional<LoopEnd> take_lock(Result<InstanceLock> lock);
   void read(Changes& changes);
   [[nodiscard]] std::vector<SocketWatch::Event> read_events();
   [[nodiscard]] bool may_stand() const;
   void lose();
   void say_means();
-  [[nodiscard]] End dead_mount(std::string_view what) const;
+  [[nodiscard]] LoopEnd dead_mount(std::string_view what) const;
 
   const std::string path_;
   const Clock& clock_;

@@ -113,7 +113,8 @@ class ModelAgent::Socket final : public plugin::ResourceServer, public PluginSoc
 ModelAgent::ModelAgent(AgentWorld world, std::string name)
     : world_(std::move(world)),
       name_(std::move(name)),
-      manager_({name_, kInterval, world_.offer}, {world_.time, allocations_, admissions_, world_.checkpoint, *this}) {}
+      resources_({name_, kInterval, world_.offer}, {world_.time, allocations_, admissions_, world_.checkpoint, *this}) {
+}
 
 ModelAgent::~ModelAgent() = default;
 
@@ -126,7 +127,7 @@ void ModelAgent::later(SteadyTime::duration delay, std::function<void(ModelAgent
 template <typename Event>
 void ModelAgent::tell(Event event) {
   later(SteadyTime::duration{0}, [event = std::move(event)](ModelAgent& agent) {
-    agent.manager_.handle(event);
+    agent.resources_.handle(event);
     agent.step();
   });
 }
@@ -135,7 +136,7 @@ void ModelAgent::start(grant::NodeUnitsPtr node) {
   allocations_.set_node(std::move(node));
   plugin::KubeletDirectory::Changes changes;
   changes.usable = true;
-  manager_.handle(changes);
+  resources_.handle(changes);
 }
 
 void ModelAgent::set_node(grant::NodeUnitsPtr node) {
@@ -201,10 +202,10 @@ void ModelAgent::step() {
   plugin::KubeletDirectory::Changes changes;
   changes.checkpoints_written = world_.take_events();
   changes.kubelet_appeared = std::exchange(kubelet_appeared_, false);
-  manager_.handle(changes);
-  manager_.run_due(before);
+  resources_.handle(changes);
+  resources_.run_due(before);
   const SteadyTime now = world_.time.now();
-  const std::optional<SteadyTime> next = manager_.next();
+  const std::optional<SteadyTime> next = resources_.next();
   if (!next || (timer_at_ && *timer_at_ > now && *timer_at_ <= *next)) return;
   timer_at_ = std::max(*next, now + microseconds(1));
   later(*timer_at_ - now, [](ModelAgent& agent) { agent.step(); });

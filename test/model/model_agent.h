@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/device/device_manager.h"
+#include "plugin/device/served_resources.h"
 #include "test/model/paths.h"
 #include "test/model/timeline.h"
 
@@ -32,7 +32,7 @@ struct AgentWorld {
   std::function<void(model::Resource, const std::vector<std::string>& ids)> given;
 };
 
-// One agent process on simulated time: the real DeviceManager, AdmissionGate and Allocations, called as Supervisor
+// One agent process on simulated time: the real ServedResources, AdmissionGate and Allocations, called as Supervisor
 // and DevicePluginService call them. Held by shared_ptr: what it has scheduled dies with it.
 class ModelAgent : public plugin::KubeletPort, public std::enable_shared_from_this<ModelAgent> {
  public:
@@ -49,7 +49,7 @@ class ModelAgent : public plugin::KubeletPort, public std::enable_shared_from_th
   void kubelet_appeared();  // its directory is wiped; the next turn hears of it
 
   // True once it knows who holds what and may answer.
-  [[nodiscard]] bool serving() const { return manager_.knows_holders() && allocations_.node() != nullptr; }
+  [[nodiscard]] bool serving() const { return resources_.knows_holders() && allocations_.node() != nullptr; }
   [[nodiscard]] const plugin::Allocations& allocations() const { return allocations_; }
 
   // plugin::KubeletPort
@@ -80,7 +80,7 @@ class ModelAgent : public plugin::KubeletPort, public std::enable_shared_from_th
                                    world_.offer};
   plugin::AdmissionGate admissions_{world_.time, [this] { return world_.checkpoint.version(); }, [this] { wake(); }};
   std::optional<SteadyTime> timer_at_;
-  plugin::DeviceManager manager_;
+  plugin::ServedResources resources_;
 };
 
 }  // namespace neuron::check

@@ -130,7 +130,7 @@ Workloads::Workloads(const Fleet& fleet) {
   for (const auto& [key, what] : held) {
     Workload workload;
     workload.name = shown(key);
-    workload.letters = render::svg::Holders::letters(static_cast<int>(workloads_.size()));
+    workload.letters = render::svg::PodMarks::letters(static_cast<int>(workloads_.size()));
     workload.pods = what.pods.size();
     workload.devices = what.devices.size();
     workload.efas = what.efas.size();

@@ -4,7 +4,6 @@
 
 #include "tools/kubectl-neuron/top.h"
 #include "tools/render/canvas.h"
-#include "tools/screen/keys.h"
 #include "tools/screen/table.h"
 #include "tools/screen/view_state.h"
 

@@ -4,7 +4,6 @@
 #include <memory>
 #include <utility>
 
-#include "agent/core/instance_places.h"
 #include "agent/core/typical_host.h"
 #include "plugin/device/units.h"
 #include "plugin/dra/slices/publisher.h"

@@ -8,15 +8,17 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 
 #include "agent/base/fd.h"
 #include "agent/host/root_source.h"
 #include "agent/host/scanner.h"
+#include "agent/rpc/pod_resources.h"
 #include "agent/status/node_object.h"
 #include "neuron_version.h"
-#include "plugin/daemon/stderr_sink.h"
+#include "plugin/kubelet/process.h"
 #include "tools/neuron-agent/catalogue.h"
 #include "tools/neuron-agent/daemon.h"
 #include "tools/neuron-agent/options.h"
@@ -123,6 +125,19 @@ int run(Options options) {
   return static_cast<int>(code);
 }
 
+// `neuron-agent pods SOCKET MILLISECONDS` (tools/pods/pods.h): asks the kubelet once and prints the answer.
+int print_pods(const std::string& socket, std::chrono::milliseconds deadline) {
+  auto listed = rpc::PodResourcesClient(socket).list(deadline);
+  if (!listed) {
+    std::fprintf(stderr, "%s: %s\n", socket.c_str(), listed.error().message.c_str());
+    return EXIT_FAILURE;
+  }
+  std::erase_if(*listed, [](const model::Allocation& one) { return one.ids.empty() || one.admin_access; });
+  const std::string text = pods::format_pod_lines(*listed);
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  return written ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 int print(Report report) {
   const std::string& text = report.output;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
@@ -179,7 +194,7 @@ int program(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::usage);
   }
-  if (pods_command->parsed()) return pods::print_pods(kubelet_socket, std::chrono::milliseconds(milliseconds));
+  if (pods_command->parsed()) return print_pods(kubelet_socket, std::chrono::milliseconds(milliseconds));
   if (explain_command->parsed()) return print(explain(explain_options));
   if (catalogue_command->parsed()) return print_catalogue(catalogue_options);
   if (withdraw_command->parsed()) return withdraw(withdraw_options);

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "agent/base/parse.h"
-#include "agent/core/instance_places.h"
+#include "agent/core/typical_host.h"
 #include "tools/neuron-sim/host_directory.h"
 
 namespace neuron::sim {

@@ -27,12 +27,9 @@ namespace neuron::pods {
                                                                      const std::string& socket,
                                                                      std::chrono::milliseconds deadline);
 
-// `neuron-agent pods SOCKET MILLISECONDS`: asks the kubelet once and prints the answer. Exit status 0, or 1 with one
-// line on stderr. Only neuron-agent links it (target pods_answer), as it has gRPC.
-[[nodiscard]] int print_pods(const std::string& socket, std::chrono::milliseconds deadline);
-
-// The output of print_pods: a first line with the version, one line per allocation (namespace, pod, container,
-// resource or driver, claim and the ids, between tabs), a last line "end" that proves the answer complete. Pure.
+// The output of `neuron-agent pods SOCKET MILLISECONDS`, which exits with 0, or with 1 and one line on stderr: a first
+// line with the version, one line per allocation (namespace, pod, container, resource or driver, claim and the ids,
+// between tabs), a last line "end" that proves the answer complete. Pure.
 [[nodiscard]] std::string format_pod_lines(const std::vector<model::Allocation>& allocations);
 
 // Errors: data_corrupt (another version, a line of too few parts, a name that is not printable UTF-8 or longer than

@@ -183,9 +183,9 @@ enum class Anchor { start, middle, end };
 [[nodiscard]] std::string_view state_class(const model::Health& health);  // "bad", "warn", "odd", "" for healthy
 
 // Pods by the letters and colours that they have in the picture, in order of their names.
-class Holders {
+class PodMarks {
  public:
-  explicit Holders(const NodeReport& report);
+  explicit PodMarks(const NodeReport& report);
   [[nodiscard]] bool known() const { return known_; }
   [[nodiscard]] bool empty() const { return names_.empty(); }
   [[nodiscard]] const std::vector<int>& of_device(int index) const { return at(devices_, index); }
@@ -212,13 +212,13 @@ class Holders {
 };
 
 // Frames, links, devices and interfaces.
-[[nodiscard]] std::string machine(const NodeReport& report, const NodeLayout& layout, const Holders& holders);
+[[nodiscard]] std::string machine(const NodeReport& report, const NodeLayout& layout, const PodMarks& holders);
 
 // The sections below the machine. Each begins at `y` and moves it behind its end.
 // NUMA nodes without a frame.
 [[nodiscard]] std::string numa_nodes(const NodeReport& report, const NodeLayout& layout, int& y);
 [[nodiscard]] std::string findings(const NodeReport& report, int& y);
-[[nodiscard]] std::string holdings(const NodeReport& report, const Holders& holders, int& y);
-[[nodiscard]] std::string legend(const NodeReport& report, const NodeLayout& layout, const Holders& holders, int& y);
+[[nodiscard]] std::string holdings(const NodeReport& report, const PodMarks& holders, int& y);
+[[nodiscard]] std::string legend(const NodeReport& report, const NodeLayout& layout, const PodMarks& holders, int& y);
 
 }  // namespace neuron::render::svg

@@ -61,10 +61,11 @@ std::string header(const NodeReport& report, const NodeLayout& layout, const Dev
 }
 
 // One logical core: its number, its holder's letter, and as many parts as it has physical cores.
-std::string core(const Box& box, int id, const model::Health* health, bool assumed, int parts, const Holders& holders) {
+std::string core(const Box& box, int id, const model::Health* health, bool assumed, int parts,
+                 const PodMarks& holders) {
   const std::vector<int>& pods = holders.of_core(id);
   std::string classes = "core";
-  if (!pods.empty()) classes += ' ' + Holders::colour(pods.front());
+  if (!pods.empty()) classes += ' ' + PodMarks::colour(pods.front());
   const bool marked = health != nullptr && is_not_healthy(*health);
   if (marked) classes.append(" ").append(state_class(*health));
   if (assumed) classes += " dash";
@@ -77,7 +78,7 @@ std::string core(const Box& box, int id, const model::Health* health, bool assum
     out += line({x, box.bottom() - 5, x, box.bottom() - 1, false}, "tick");
   }
   std::string words = std::to_string(id);
-  if (!pods.empty()) words += ' ' + Holders::letters(pods.front()) + (pods.size() > 1 ? "+" : "");
+  if (!pods.empty()) words += ' ' + PodMarks::letters(pods.front()) + (pods.size() > 1 ? "+" : "");
   return out + text(box.x + box.width / 2 + (marked ? 4 : 0), box.y + 16, "f", fit(words, box.width + 6, kPlain),
                     Anchor::middle);
 }
@@ -102,7 +103,7 @@ bool shows_cores_apart(const NodeReport& report, std::size_t position) {
   return std::ranges::any_of(verdicts, [](const model::Health& health) { return !is_not_healthy(health); });
 }
 
-std::string cores(const NodeReport& report, const DeviceBox& at, const Holders& holders) {
+std::string cores(const NodeReport& report, const DeviceBox& at, const PodMarks& holders) {
   const std::size_t position = *at.position;
   const model::NeuronDevice& device = report.host.devices[position];
   const int top = at.box.y + 50;
@@ -130,7 +131,7 @@ std::string cores(const NodeReport& report, const DeviceBox& at, const Holders& 
 }
 
 // Pods, else processes; "free" only where the kubelet answered.
-std::string holder(const NodeReport& report, const DeviceBox& at, const Holders& holders, int y) {
+std::string holder(const NodeReport& report, const DeviceBox& at, const PodMarks& holders, int y) {
   const model::NeuronDevice& device = report.host.devices[*at.position];
   const int left = at.box.x + kInset;
   const int width = at.box.width - 2 * kInset;
@@ -141,8 +142,8 @@ std::string holder(const NodeReport& report, const DeviceBox& at, const Holders&
     if (const auto slash = name.find('/'); slash != std::string::npos) name.erase(0, slash + 1);
     const std::string more = pods.size() > 1 ? " +" + std::to_string(pods.size() - 1) : "";
     const int room = width - 26 - static_cast<int>(more.size()) * 8;
-    return rectangle({left, y - 12, 20, 16}, 4, "core " + Holders::colour(pod)) +
-           text(left + 10, y, "b s", Holders::letters(pod), Anchor::middle) +
+    return rectangle({left, y - 12, 20, 16}, 4, "core " + PodMarks::colour(pod)) +
+           text(left + 10, y, "b s", PodMarks::letters(pod), Anchor::middle) +
            text(left + 26, y, "f", fit(name, room, kPlain) + more);
   }
   if (device.processes && !device.processes->empty()) {
@@ -197,7 +198,7 @@ std::string wrap_end(const WrapEnd& end) {
          "\" r=\"12\"/>\n" + text(end.x, end.y + 4, "s", std::to_string(end.target), Anchor::middle);
 }
 
-std::string device(const NodeReport& report, const NodeLayout& layout, const DeviceBox& at, const Holders& holders) {
+std::string device(const NodeReport& report, const NodeLayout& layout, const DeviceBox& at, const PodMarks& holders) {
   if (!at.position) return missing(at);
   const model::NeuronDevice& device = report.host.devices[*at.position];
   const bool away = report.own_dev && !device.node_present;
@@ -208,7 +209,7 @@ std::string device(const NodeReport& report, const NodeLayout& layout, const Dev
          "</g>\n";
 }
 
-std::string efa(const NodeReport& report, const EfaBox& at, const Holders& holders) {
+std::string efa(const NodeReport& report, const EfaBox& at, const PodMarks& holders) {
   const model::EfaInterface& efa = report.host.efas[at.position];
   const std::vector<int>& pods = holders.of_efa(efa.name);
   const std::string bdf = model::to_string(efa.bdf);
@@ -219,8 +220,8 @@ std::string efa(const NodeReport& report, const EfaBox& at, const Holders& holde
   std::string out = "<g>" + tooltip("EFA interface " + name, efa.health) + body(at.box, "efa", efa.health, 4);
   if (!pods.empty()) {
     const Box swatch{at.box.right() - 28, at.box.y + 9, 20, 16};
-    out += rectangle(swatch, 4, "core " + Holders::colour(pods.front())) +
-           text(swatch.x + 10, swatch.y + 12, "b s", Holders::letters(pods.front()), Anchor::middle);
+    out += rectangle(swatch, 4, "core " + PodMarks::colour(pods.front())) +
+           text(swatch.x + 10, swatch.y + 12, "b s", PodMarks::letters(pods.front()), Anchor::middle);
     room -= 24;
   }
   if (marked) {
@@ -235,7 +236,7 @@ std::string efa(const NodeReport& report, const EfaBox& at, const Holders& holde
 
 }  // namespace
 
-std::string machine(const NodeReport& report, const NodeLayout& layout, const Holders& holders) {
+std::string machine(const NodeReport& report, const NodeLayout& layout, const PodMarks& holders) {
   std::string out;
   for (const Frame& at : layout.frames) out += frame(at);
   for (const Line& link : layout.links) out += line(link, "link");

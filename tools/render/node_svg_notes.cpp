@@ -141,7 +141,7 @@ void add_states(const std::vector<Finding>& findings, Legend& legend) {
   }
 }
 
-void add_devices(const NodeReport& report, const NodeLayout& layout, const Holders& holders, Legend& legend) {
+void add_devices(const NodeReport& report, const NodeLayout& layout, const PodMarks& holders, Legend& legend) {
   const bool divided = report.host.lnc && report.host.lnc->value > 1;
   legend.add(divided ? "logical core of " + std::to_string(report.host.lnc->value) + " physical ones" : "core",
              [&](int x, int y) {
@@ -204,7 +204,7 @@ std::string findings(const NodeReport& report, int& y) {
   return out;
 }
 
-std::string holdings(const NodeReport& report, const Holders& holders, int& y) {
+std::string holdings(const NodeReport& report, const PodMarks& holders, int& y) {
   if (!holders.known() || holders.empty()) return "";
   std::string out = head("Holders", y);
   const std::size_t shown = std::min(report.pods->size(), kMostHoldings);
@@ -213,8 +213,8 @@ std::string holdings(const NodeReport& report, const Holders& holders, int& y) {
     const PodUse& use = (*report.pods)[i];
     const int pod = holders.number(use);
     y += kLineHeight + 3;
-    out += rectangle({kLeft, y - 12, 20, 16}, 4, "core " + Holders::colour(pod)) +
-           text(kLeft + 10, y, "b s", Holders::letters(pod), Anchor::middle) +
+    out += rectangle({kLeft, y - 12, 20, 16}, 4, "core " + PodMarks::colour(pod)) +
+           text(kLeft + 10, y, "b s", PodMarks::letters(pod), Anchor::middle) +
            text(kLeft + 28, y, "f", fit(holders.name(pod) + " · " + use.container, kNames - 40, kSize)) +
            text(kLeft + kNames, y, "mut f", fit(units_of(use), kWidth - kNames, kSize));
   }
@@ -224,7 +224,7 @@ std::string holdings(const NodeReport& report, const Holders& holders, int& y) {
   return out;
 }
 
-std::string legend(const NodeReport& report, const NodeLayout& layout, const Holders& holders, int& y) {
+std::string legend(const NodeReport& report, const NodeLayout& layout, const PodMarks& holders, int& y) {
   y += kHeadRoom - 16;
   std::string out = line({kLeft, y, kLeft + kWidth, y, false}, "rule");
   Legend items(y);

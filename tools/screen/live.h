@@ -6,8 +6,8 @@
 
 #include "agent/base/fd.h"
 #include "agent/base/result.h"
-#include "tools/screen/keys.h"
 #include "tools/screen/terminal.h"
+#include "tools/screen/view_state.h"
 
 // The loop of a live screen, and what a program with one needs of its process.
 namespace neuron::screen {

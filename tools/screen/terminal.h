@@ -6,7 +6,7 @@
 
 #include "agent/base/result.h"
 #include "tools/render/canvas.h"
-#include "tools/screen/keys.h"
+#include "tools/screen/view_state.h"
 
 namespace neuron::screen {
 

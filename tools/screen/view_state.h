@@ -5,12 +5,35 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/screen/keys.h"
 #include "tools/screen/view_model.h"
 
 // The user's choices, the keys that change them (state and key in, state out), and the rows that pass them. Pure, no
 // terminal.
 namespace neuron::screen {
+
+// The input of a terminal for a key.
+
+enum class KeyCode {
+  character,
+  up,
+  down,
+  left,
+  right,
+  page_up,
+  page_down,
+  home,
+  end,
+  enter,
+  escape,
+  backspace,
+  tab,
+  none
+};
+
+struct Key {
+  KeyCode code = KeyCode::none;
+  char character = 0;  // of KeyCode::character, printable ASCII
+};
 
 enum class Panel { memory, condition, efa, processes, history };
 enum class Sort { index, utilization, memory, health };

@@ -11,7 +11,6 @@
 #include "agent/base/mutex.h"
 #include "agent/base/parse.h"
 #include "agent/rpc/calls.h"
-#include "agent/rpc/list_stream.h"
 #include "dra/v1/api.grpc.pb.h"
 #include "dra/v1beta1/api.grpc.pb.h"
 #include "dra_health/v1alpha1/api.grpc.pb.h"

@@ -10,7 +10,6 @@
 #include <system_error>
 #include <utility>
 
-#include "plugin/kubelet/main_loop.h"
 #include "plugin/kubelet/socket_file.h"
 
 namespace neuron::plugin::dra {

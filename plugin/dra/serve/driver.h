@@ -15,7 +15,7 @@
 #include "plugin/dra/claim/claim_request.h"
 #include "plugin/dra/serve/node_board.h"
 #include "plugin/kubelet/kubelet_directory.h"
-#include "plugin/kubelet/main_loop.h"
+#include "plugin/kubelet/process.h"
 #include "plugin/kubelet/socket_file.h"
 
 // One instance of the driver for the kubelet (docs/reference/kubelet.md#dra): its names in the kubelet's directories

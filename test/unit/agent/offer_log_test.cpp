@@ -1,4 +1,4 @@
-#include "plugin/daemon/inventory_log.h"
+#include "plugin/daemon/machine_scans.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

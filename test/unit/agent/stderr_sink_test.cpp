@@ -1,4 +1,4 @@
-#include "plugin/daemon/stderr_sink.h"
+#include "plugin/kubelet/process.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "agent/core/instance_places.h"
 #include "agent/core/logical_cores.h"
 
 namespace neuron::core {

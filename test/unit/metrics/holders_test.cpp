@@ -32,10 +32,10 @@ std::string pod_of(const Labels& labels) {
   return labels.at(1).value;
 }
 
-TEST(Holders, CoresDevicesAndInterfaces) {
-  const metrics::Holders holders({held(Resource::neuroncore, {0, 1}, {0, 1}, {0}, "ns/one/main"),
-                                  held(Resource::neuron, {2}, {4, 5}, {2}, "ns/two/main"),
-                                  held(Resource::efa, {0}, {}, {}, "ns/three/main")});
+TEST(HolderLabels, CoresDevicesAndInterfaces) {
+  const metrics::HolderLabels holders({held(Resource::neuroncore, {0, 1}, {0, 1}, {0}, "ns/one/main"),
+                                       held(Resource::neuron, {2}, {4, 5}, {2}, "ns/two/main"),
+                                       held(Resource::efa, {0}, {}, {}, "ns/three/main")});
   EXPECT_EQ(pod_of(holders.of_core(1)), "one");
   EXPECT_EQ(pod_of(holders.of_device(0)), "one");
   EXPECT_EQ(pod_of(holders.of_core(5)), "two");
@@ -47,27 +47,27 @@ TEST(Holders, CoresDevicesAndInterfaces) {
   EXPECT_EQ(holders.of_core(0)[2].value, "main");
 }
 
-TEST(Holders, ADeviceOfSeveralContainersIsNobodys) {
-  const metrics::Holders holders({held(Resource::neuroncore, {0}, {0}, {0}, "ns/one/main"),
-                                  held(Resource::neuroncore, {1}, {1}, {0}, "ns/two/main"),
-                                  held(Resource::neuroncore, {2}, {2}, {1}, "ns/one/main"),
-                                  held(Resource::neuron, {1}, {2, 3}, {1}, "ns/one/main")});
+TEST(HolderLabels, ADeviceOfSeveralContainersIsNobodys) {
+  const metrics::HolderLabels holders({held(Resource::neuroncore, {0}, {0}, {0}, "ns/one/main"),
+                                       held(Resource::neuroncore, {1}, {1}, {0}, "ns/two/main"),
+                                       held(Resource::neuroncore, {2}, {2}, {1}, "ns/one/main"),
+                                       held(Resource::neuron, {1}, {2, 3}, {1}, "ns/one/main")});
   EXPECT_EQ(pod_of(holders.of_core(0)), "one");
   EXPECT_EQ(pod_of(holders.of_core(1)), "two");
   EXPECT_EQ(pod_of(holders.of_device(0)), "");
   EXPECT_EQ(pod_of(holders.of_device(1)), "one");
 }
 
-TEST(Holders, WhoIsNotKnownYetHasNoName) {
+TEST(HolderLabels, WhoIsNotKnownYetHasNoName) {
   holdings::Holding fresh = held(Resource::neuron, {0}, {0, 1}, {0}, "");
   holdings::Holding by_uid = held(Resource::neuron, {1}, {2, 3}, {1}, "pod 1234/main");
   by_uid.shown_as = "";
-  const metrics::Holders holders({fresh, by_uid});
+  const metrics::HolderLabels holders({fresh, by_uid});
   EXPECT_EQ(pod_of(holders.of_device(0)), "");
   EXPECT_EQ(pod_of(holders.of_device(1)), "");
 }
 
-TEST(Holders, EverySeriesOfADeviceACoreOrAnInterfaceSaysIt) {
+TEST(HolderLabels, EverySeriesOfADeviceACoreOrAnInterfaceSaysIt) {
   const Series series(loaded_node("trn2.48xlarge", 2));
   EXPECT_THAT(series.of("neuroncore_utilization_ratio", {R"(neuroncore="7")", R"(namespace="research-team")",
                                                          R"(pod="llama-pretraining-7")", R"(container="main")"}),

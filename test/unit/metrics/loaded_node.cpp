@@ -6,7 +6,7 @@
 #include "agent/core/catalogue.h"
 #include "agent/core/logical_cores.h"
 #include "agent/health/assess.h"
-#include "agent/metrics/metric_table.h"
+#include "agent/metrics/families.h"
 #include "test/unit/core/make_host.h"
 
 namespace neuron::test {

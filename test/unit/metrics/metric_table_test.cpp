@@ -1,5 +1,5 @@
 // The table of metrics against what is rendered, and docs/metrics.md against the table.
-#include "agent/metrics/metric_table.h"
+#include "agent/metrics/families.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,6 @@
 
 #include "agent/base/parse.h"
 #include "agent/metrics/exposition.h"
-#include "agent/metrics/families.h"
 #include "test/fakes/paths.h"
 #include "test/unit/metrics/loaded_node.h"
 

@@ -1,4 +1,4 @@
-#include "agent/monitor/usage_sampler.h"
+#include "agent/monitor/watched_scan.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "test/unit/plugin/device_manager_fixture.h"
+#include "test/unit/plugin/served_resources_fixture.h"
 
 namespace neuron::plugin {
 namespace {
@@ -9,7 +9,7 @@ using testing::Not;
 
 // While the kubelet answers a List of the agent, it may count what it is giving as free, and offer it to the next pod
 // (docs/reference/kubelet.md#double-allocation).
-struct BesideList : DeviceManagerTest {
+struct BesideList : ServedResourcesTest {
   const model::Allocation first{"", "", "c", "aws.amazon.com/neuron", {"9"}, "u1"};
   const std::vector<std::string> lost{"9"};
 

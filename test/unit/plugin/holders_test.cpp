@@ -22,7 +22,7 @@ struct HoldersTest : testing::Test {
   std::string path;
   SteadyTime now = SteadyTime{} + seconds(1000);
   std::optional<CheckpointFile> file;
-  std::optional<Holders> holders;
+  std::optional<MergedHolders> holders;
 
   void SetUp() override {
     ASSERT_NE(::mkdtemp(directory.data()), nullptr);
@@ -63,17 +63,17 @@ TEST_F(HoldersTest, AListThatFailsStopsToCountAtOnceAndTheCheckpointSpeaks) {
   auto shown = holders->merged(now);
   ASSERT_TRUE(shown);
   EXPECT_EQ(shown->listed.size(), 1U);
-  EXPECT_EQ(holders->source(), Holders::Source::list_and_checkpoint);
+  EXPECT_EQ(holders->source(), MergedHolders::Source::list_and_checkpoint);
   holders->list_failed();
   shown = holders->merged(now);
   ASSERT_TRUE(shown);
   EXPECT_TRUE(shown->listed.empty());
   EXPECT_EQ(shown->stored.size(), 1U);
   EXPECT_EQ(shown->asked_at, now - Ledger::kMaxAdmission) << "what is older and not shown is over";
-  EXPECT_EQ(holders->source(), Holders::Source::checkpoint);
+  EXPECT_EQ(holders->source(), MergedHolders::Source::checkpoint);
   std::filesystem::remove(path);
   EXPECT_FALSE(holders->merged(now)) << "nobody knows: nothing is given back";
-  EXPECT_EQ(holders->source(), Holders::Source::nothing);
+  EXPECT_EQ(holders->source(), MergedHolders::Source::nothing);
 }
 
 // A kubelet that has just started lists no pod until it has read them; its checkpoint has what they hold.
@@ -83,12 +83,12 @@ TEST_F(HoldersTest, AListThatIsNotWholeSaysNothingWithoutACheckpoint) {
   EXPECT_TRUE(holders->merged(now));
   list({});
   EXPECT_FALSE(holders->merged(now));
-  EXPECT_EQ(holders->source(), Holders::Source::nothing);
+  EXPECT_EQ(holders->source(), MergedHolders::Source::nothing);
   checkpoint({{"u1", "1"}});
   ASSERT_TRUE(holders->merged(now));
   EXPECT_EQ(holders->merged(now)->stored.size(), 1U);
   list({{"kube-system", "agent", "", "", {}}});
-  EXPECT_EQ(holders->source(), Holders::Source::list_and_checkpoint);
+  EXPECT_EQ(holders->source(), MergedHolders::Source::list_and_checkpoint);
 }
 
 TEST_F(HoldersTest, ClaimsStandApartAndStayUntilListsAgreeThatTheyEnded) {
@@ -139,7 +139,7 @@ TEST_F(HoldersTest, WhileTheCheckpointHangsItCountsAsItWasLast) {
   hanging.content.allocations = {{"", "", "init", kNeuron, {"2"}, "u2"}};
   hanging.content.version = 7;
   hanging.content.written_at = now - seconds(3);
-  Holders seen(hanging, seconds(10));
+  MergedHolders seen(hanging, seconds(10));
   seen.set_listed({kWorker}, now);
   EXPECT_EQ(seen.merged(now)->stored.size(), 1U);
   ASSERT_NE(seen.written(), nullptr);

@@ -76,7 +76,7 @@ TEST_F(KubeletDirectoryTest, ASecondAgentEnds) {
   KubeletDirectory second(path, clock, calls);
   const auto changes = second.read_changes();
   EXPECT_FALSE(changes.usable);
-  EXPECT_EQ(changes.end, KubeletDirectory::End::other_agent);
+  EXPECT_EQ(changes.end, LoopEnd::other_agent);
 }
 
 TEST_F(KubeletDirectoryTest, ItsAgentIsWaitedForAndTakenOverFrom) {
@@ -105,12 +105,12 @@ TEST_F(KubeletDirectoryTest, WhatHasServedOrFindsTheOtherModeDoesNotWait) {
   ASSERT_TRUE(other->has_value());
   auto changes = directory->read_changes();
   for (int i = 0; i < 3 && !changes.end; ++i) changes = look_after(2000);
-  EXPECT_EQ(changes.end, KubeletDirectory::End::other_agent);
+  EXPECT_EQ(changes.end, LoopEnd::other_agent);
   other.reset();
   other.emplace(InstanceLock::take(path, InstanceLock::Mode::claims));
   ASSERT_TRUE(other->has_value());
   KubeletDirectory next(path, clock, calls, KubeletDirectory::WhenServed::wait);
-  EXPECT_EQ(next.read_changes().end, KubeletDirectory::End::other_agent);
+  EXPECT_EQ(next.read_changes().end, LoopEnd::other_agent);
 }
 
 TEST_F(KubeletDirectoryTest, OneThatGoesWhileItsAgentIsWaitedForIsWaitedForItself) {
@@ -165,7 +165,7 @@ TEST_F(KubeletDirectoryTest, OneThatWasRenamedBehindAMountEnds) {
   ASSERT_TRUE(directory->read_changes().usable);
   std::filesystem::rename(path, above + "/elsewhere");
   std::filesystem::create_directory_symlink(above + "/elsewhere", path);  // stands where a mount would go on showing it
-  EXPECT_EQ(directory->read_changes().end, KubeletDirectory::End::dead_mount);
+  EXPECT_EQ(directory->read_changes().end, LoopEnd::dead_mount);
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
-#include "test/unit/plugin/device_manager_fixture.h"
+#include "test/unit/plugin/served_resources_fixture.h"
 
 namespace neuron::plugin {
 namespace {
 
 // The kubelet collects what a checkpoint shows under its lock and writes it without: a write that another overtakes
 // lands last, and shows what was before.
-struct OvertakenWrite : DeviceManagerTest {
+struct OvertakenWrite : ServedResourcesTest {
   const model::Allocation init{"", "", "init", "aws.amazon.com/neuroncore", {"18"}, "u1"};
 
   // A container gets core 18 of device 9, and its entry is in the checkpoint.

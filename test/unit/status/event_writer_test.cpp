@@ -1,4 +1,4 @@
-#include "agent/status/event_writer.h"
+#include "agent/status/node_events.h"
 
 #include <gmock/gmock.h>
 

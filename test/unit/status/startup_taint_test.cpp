@@ -1,4 +1,4 @@
-#include "agent/status/startup_taint.h"
+#include "agent/status/node_object.h"
 
 #include "test/unit/status/writer_fixture.h"
 

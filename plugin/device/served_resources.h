@@ -18,7 +18,7 @@
 
 namespace neuron::plugin {
 
-// State of one resource in DeviceManager: its server, the progress of its registration, the list last published.
+// State of one resource in ServedResources: its server, the progress of its registration, the list last published.
 // Passive data, one thread.
 struct ServedResource {
   enum class Phase { idle, registering, registered };
@@ -56,7 +56,7 @@ struct ServedResource {
 // Keeps every resource that the node has registered with whatever kubelet is there, publishes its lists when they
 // change and AdmissionGate allows it, and learns the holders. Events in, calls of KubeletPort out; waits for
 // nothing and owns no thread: Supervisor calls it, and so does the model check. One thread.
-class DeviceManager {
+class ServedResources {
  public:
   struct Settings {
     std::string instance;                          // part of the names of this process's sockets
@@ -66,10 +66,10 @@ class DeviceManager {
   };
   using Parts = HolderWatch::Parts;
 
-  DeviceManager(Settings settings, const Parts& parts);
-  ~DeviceManager();  // ends all streams, then the servers
-  DeviceManager(const DeviceManager&) = delete;
-  DeviceManager& operator=(const DeviceManager&) = delete;
+  ServedResources(Settings settings, const Parts& parts);
+  ~ServedResources();  // ends all streams, then the servers
+  ServedResources(const ServedResources&) = delete;
+  ServedResources& operator=(const ServedResources&) = delete;
 
   void handle(const KubeletDirectory::Changes& changes);
   void handle(const SnapshotChanged& event);

@@ -1,4 +1,4 @@
-#include "agent/status/node_report.h"
+#include "agent/status/status_report.h"
 
 #include <gmock/gmock.h>
 
@@ -14,7 +14,7 @@ using ::testing::Not;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
-TEST(NodeReport, LabelsSayWhatTheNodeHas) {
+TEST(StatusReport, LabelsSayWhatTheNodeHas) {
   EXPECT_THAT(report(well_host(), {}).labels,
               UnorderedElementsAre(Pair("neuron.amazonaws.com/present", "true"), Pair("neuron-agent/family", "trn1"),
                                    Pair("neuron-agent/devices", "16"), Pair("neuron-agent/cores", "32"),
@@ -22,7 +22,7 @@ TEST(NodeReport, LabelsSayWhatTheNodeHas) {
                                    Pair("neuron-agent/efas", "8"), Pair("neuron-agent/health", "healthy")));
 }
 
-TEST(NodeReport, WhatIsNotKnownHasNoLabel) {
+TEST(StatusReport, WhatIsNotKnownHasNoLabel) {
   model::HostScan host = well_host(2, 0);
   host.instance_type = "";
   host.driver_version = "";
@@ -33,24 +33,24 @@ TEST(NodeReport, WhatIsNotKnownHasNoLabel) {
                                    Pair("neuron-agent/health", "healthy")));
 }
 
-TEST(NodeReport, ANodeWithoutHardwareSaysNothing) {
-  EXPECT_EQ(report({}, {.hardware_ready = true}), NodeReport{});
+TEST(StatusReport, ANodeWithoutHardwareSaysNothing) {
+  EXPECT_EQ(report({}, {.hardware_ready = true}), StatusReport{});
   model::HostScan other;
   other.instance_type = "m5.large";
-  EXPECT_EQ(report(other, {}), NodeReport{});
+  EXPECT_EQ(report(other, {}), StatusReport{});
 }
 
-TEST(NodeReport, OnlyInterfacesAreNoNeuronNode) {
+TEST(StatusReport, OnlyInterfacesAreNoNeuronNode) {
   model::HostScan host = well_host(0, 2);
   host.instance_type = "p5.48xlarge";
-  const NodeReport said = report(host, {.hardware_ready = true});
+  const StatusReport said = report(host, {.hardware_ready = true});
   EXPECT_THAT(said.labels, UnorderedElementsAre(Pair("neuron-agent/family", "p5"), Pair("neuron-agent/efas", "2"),
                                                 Pair("neuron-agent/health", "healthy")));
   EXPECT_THAT(said.conditions, IsEmpty());
 }
 
-TEST(NodeReport, DevicesThatShouldBeThereAreUnknown) {
-  const NodeReport said = report(well_host(0, 8), {.hardware_ready = true});
+TEST(StatusReport, DevicesThatShouldBeThereAreUnknown) {
+  const StatusReport said = report(well_host(0, 8), {.hardware_ready = true});
   ASSERT_EQ(said.conditions.size(), 2U);
   for (const Condition& one : said.conditions) {
     EXPECT_EQ(one.status, "Unknown");
@@ -59,7 +59,7 @@ TEST(NodeReport, DevicesThatShouldBeThereAreUnknown) {
   }
 }
 
-TEST(NodeReport, UltraServerHasAwsNames) {
+TEST(StatusReport, UltraServerHasAwsNames) {
   model::HostScan host = well_host();
   host.ultraserver = model::UltraServer{false, {1, 2, 4}, {{2, "00112233445566aa", 1}, {4, "ffeeddccbbaa9988", 3}}};
   const auto labels = report(host, {}).labels;
@@ -76,11 +76,11 @@ TEST(NodeReport, UltraServerHasAwsNames) {
 }
 
 // It names no device, so none is withheld, and what is broken is somewhere on the node.
-TEST(NodeReport, WhatTheKernelLogSaysOfNoDeviceIsTheNodes) {
+TEST(StatusReport, WhatTheKernelLogSaysOfNoDeviceIsTheNodes) {
   model::HostScan host = well_host();
   host.kernel_log.node_health = {model::HealthState::unhealthy, "hw_dma_abort_error", "node: the kernel log says so",
                                  "replace the instance"};
-  const NodeReport said = report(host, {});
+  const StatusReport said = report(host, {});
   EXPECT_TRUE(said.problem);
   ASSERT_EQ(said.conditions.size(), 1U);
   EXPECT_EQ(said.conditions[0].status, "True");
@@ -94,7 +94,7 @@ TEST(NodeReport, WhatTheKernelLogSaysOfNoDeviceIsTheNodes) {
   EXPECT_EQ(report(host, {}).conditions[0].status, "False");
 }
 
-TEST(NodeReport, AllWellHasAwsWords) {
+TEST(StatusReport, AllWellHasAwsWords) {
   EXPECT_THAT(report(well_host(), {.hardware_ready = true}).conditions,
               ElementsAre(Condition{"NeuronHealth", "False", "NeuronHasNoError", "Neuron has no error"},
                           Condition{"AcceleratedHardwareReady", "True", "NeuronAcceleratedHardwareIsReady",
@@ -102,10 +102,10 @@ TEST(NodeReport, AllWellHasAwsWords) {
   EXPECT_EQ(report(well_host(), {}).conditions.size(), 1U);
 }
 
-TEST(NodeReport, OneOfSixteenIsNotTheNode) {
+TEST(StatusReport, OneOfSixteenIsNotTheNode) {
   model::HostScan host = well_host();
   set_health(host, 3, repairable(3));
-  const NodeReport said = report(host, {.hardware_ready = true});
+  const StatusReport said = report(host, {.hardware_ready = true});
   EXPECT_TRUE(said.problem);
   EXPECT_EQ(said.labels.at("neuron-agent/health"), "unhealthy");
   EXPECT_EQ(said.conditions[0].status, "False");
@@ -117,11 +117,11 @@ TEST(NodeReport, OneOfSixteenIsNotTheNode) {
 }
 
 // Half of the devices, at least one; or as many as is said.
-TEST(NodeReport, FromTheThresholdOnItIsTheNode) {
+TEST(StatusReport, FromTheThresholdOnItIsTheNode) {
   const auto status = [](int devices, int unhealthy, int threshold) {
     model::HostScan host = well_host(devices);
     for (int i = 0; i < unhealthy; ++i) set_health(host, i, repairable(i));
-    const NodeReport said = report(host, {.hardware_ready = true, .unhealthy_devices = threshold});
+    const StatusReport said = report(host, {.hardware_ready = true, .unhealthy_devices = threshold});
     EXPECT_NE(said.conditions[0].status, said.conditions[1].status);
     return said.conditions[0].status;
   };
@@ -134,7 +134,7 @@ TEST(NodeReport, FromTheThresholdOnItIsTheNode) {
   EXPECT_EQ(status(16, 8, 16), "False");
 }
 
-TEST(NodeReport, WhatNeedsAnotherInstanceIsTheNode) {
+TEST(StatusReport, WhatNeedsAnotherInstanceIsTheNode) {
   model::HostScan host = well_host();
   set_health(host, 2, repairable(2));
   set_health(host, 5, broken(5));
@@ -146,10 +146,10 @@ TEST(NodeReport, WhatNeedsAnotherInstanceIsTheNode) {
 }
 
 // By which EKS's nodeRepairConfigOverrides select; docs/node-status.md has the same pairs.
-TEST(NodeReport, HardwareReadyHasTheReasonsOfAwsAgent) {
+TEST(StatusReport, HardwareReadyHasTheReasonsOfAwsAgent) {
   model::HostScan host = well_host();
   set_health(host, 5, broken(5));
-  const NodeReport said = report(host, {.hardware_ready = true});
+  const StatusReport said = report(host, {.hardware_ready = true});
   EXPECT_EQ(said.conditions[0].reason, "SramEccUncorrected");
   EXPECT_EQ(said.conditions[1].reason, "NeuronSRAMUncorrectableError");
   EXPECT_EQ(said.conditions[1].message, said.conditions[0].message);
@@ -160,7 +160,7 @@ TEST(NodeReport, HardwareReadyHasTheReasonsOfAwsAgent) {
   EXPECT_EQ(hardware_reason("DeviceVanished"), "DeviceVanished") << "AWS's agent has none";
 }
 
-TEST(NodeReport, UnknownIsNeverHealthy) {
+TEST(StatusReport, UnknownIsNeverHealthy) {
   model::HostScan host = well_host(2);
   const model::Health unknown = health::verdict(health::reasons::kNoSignals, "the driver shows no health files");
   set_health(host, 0, unknown);
@@ -174,18 +174,18 @@ TEST(NodeReport, UnknownIsNeverHealthy) {
   EXPECT_EQ(report(host, {}).conditions[0].reason, "NotAssessed");
 }
 
-TEST(NodeReport, WhatVanishedIsNotCountedButIll) {
+TEST(StatusReport, WhatVanishedIsNotCountedButIll) {
   model::HostScan host = well_host();
   host.devices[7].presence = model::Presence::vanished;
   set_health(host, 7,
              health::verdict(health::reasons::kDeviceVanished, "neuron7 vanished from sys/class/neuron_device"));
-  const NodeReport said = report(host, {});
+  const StatusReport said = report(host, {});
   EXPECT_EQ(said.labels.at("neuron-agent/devices"), "15");
   EXPECT_EQ(said.labels.at("neuron-agent/cores"), "30");
   EXPECT_THAT(said.conditions[0].message, HasSubstr("1 of 16 devices is unhealthy: neuron7"));
 }
 
-TEST(NodeReport, AListThatWasNeverReadIsNoAbsence) {
+TEST(StatusReport, AListThatWasNeverReadIsNoAbsence) {
   model::HostScan host = well_host();
   host.devices.clear();
   EXPECT_EQ(report(host, {}).conditions[0].reason, "NoNeuronDevice");
@@ -194,21 +194,21 @@ TEST(NodeReport, AListThatWasNeverReadIsNoAbsence) {
   EXPECT_EQ(report(host, {}).conditions[0].reason, "Unread");
 }
 
-TEST(NodeReport, UltraServerFilesThatAreUnreadLeaveItsLabels) {
+TEST(StatusReport, UltraServerFilesThatAreUnreadLeaveItsLabels) {
   model::HostScan host = well_host();
   EXPECT_FALSE(report(host, {}).keeps_ultraserver);
   host.ultraserver_is_unread = true;
   EXPECT_TRUE(report(host, {}).keeps_ultraserver);
 }
 
-TEST(NodeReport, EveryReasonIsAValidReasonOfAConditionAndAnEvent) {
+TEST(StatusReport, EveryReasonIsAValidReasonOfAConditionAndAnEvent) {
   for (const health::Reason& reason : health::all_reasons()) {
     EXPECT_THAT(camel_case(reason.code), testing::MatchesRegex("[A-Z][A-Za-z0-9]*")) << reason.code;
   }
   EXPECT_EQ(camel_case("mem_ecc_uncorrected"), "MemEccUncorrected");
 }
 
-TEST(NodeReport, LabelValuesAreValid) {
+TEST(StatusReport, LabelValuesAreValid) {
   EXPECT_EQ(label_value("2.21.37.0"), "2.21.37.0");
   EXPECT_EQ(label_value("2.x.7693.0 (dirty)"), "2.x.7693.0__dirty");
   EXPECT_EQ(label_value("\xC3\xA4-1"), "1");
@@ -218,7 +218,7 @@ TEST(NodeReport, LabelValuesAreValid) {
   EXPECT_EQ(label_value(std::string(62, 'a') + "-b"), std::string(62, 'a'));
 }
 
-TEST(NodeReport, ForeignTextStaysWithinBounds) {
+TEST(StatusReport, ForeignTextStaysWithinBounds) {
   model::HostScan host = well_host(1);
   set_health(host, 0, {model::HealthState::unhealthy, "hw_error", std::string(5000, 'x') + "\x1b[2J\n", ""});
   const std::string message = report(host, {}).conditions[0].message;

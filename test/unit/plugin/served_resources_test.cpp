@@ -1,4 +1,4 @@
-#include "test/unit/plugin/device_manager_fixture.h"
+#include "test/unit/plugin/served_resources_fixture.h"
 
 namespace neuron::plugin {
 namespace {
@@ -7,7 +7,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-TEST_F(DeviceManagerTest, RegistersWhatTheNodeHasOnceItKnowsWhoHoldsWhat) {
+TEST_F(ServedResourcesTest, RegistersWhatTheNodeHasOnceItKnowsWhoHoldsWhat) {
   scan("inf2.48xlarge");
   find_directory();
   EXPECT_THAT(kubelet.asked, ElementsAre(clock.now()));
@@ -18,7 +18,7 @@ TEST_F(DeviceManagerTest, RegistersWhatTheNodeHasOnceItKnowsWhoHoldsWhat) {
   EXPECT_EQ(kubelet.servers.at(Resource::neuron)->lists.at(0)->size(), 12U);
 }
 
-TEST_F(DeviceManagerTest, AFirstListThatFailsIsNoKnowledgeAndIsAskedForAgain) {
+TEST_F(ServedResourcesTest, AFirstListThatFailsIsNoKnowledgeAndIsAskedForAgain) {
   scan("inf2.48xlarge");
   find_directory();
   fail_list();
@@ -31,7 +31,7 @@ TEST_F(DeviceManagerTest, AFirstListThatFailsIsNoKnowledgeAndIsAskedForAgain) {
   EXPECT_EQ(unhealthy(Resource::neuron), 1U) << "in the first list already";
 }
 
-TEST_F(DeviceManagerTest, AListThatGoesOnFailingIsNotWaitedForLongButAskedForAgain) {
+TEST_F(ServedResourcesTest, AListThatGoesOnFailingIsNotWaitedForLongButAskedForAgain) {
   scan("inf2.48xlarge");
   find_directory();
   for (int i = 0; i < 4; ++i) {
@@ -52,9 +52,9 @@ TEST_F(DeviceManagerTest, AListThatGoesOnFailingIsNotWaitedForLongButAskedForAga
   EXPECT_EQ(unhealthy(Resource::neuron), 1U);
 }
 
-TEST_F(DeviceManagerTest, InAPodAListWithoutItIsNoKnowledge) {
-  DeviceManager in_pod{{"1-a", std::chrono::seconds(10), {}, "agent-x"},
-                       {clock, allocations, admissions, checkpoint, kubelet}};
+TEST_F(ServedResourcesTest, InAPodAListWithoutItIsNoKnowledge) {
+  ServedResources in_pod{{"1-a", std::chrono::seconds(10), {}, "agent-x"},
+                         {clock, allocations, admissions, checkpoint, kubelet}};
   const auto list = [&](std::vector<model::Allocation> pods) {
     in_pod.handle(HoldersListed{clock.now(), std::move(pods)});
   };
@@ -69,7 +69,7 @@ TEST_F(DeviceManagerTest, InAPodAListWithoutItIsNoKnowledge) {
 }
 
 // A kubelet that has just started lists nothing until it has read its pods from the API server.
-TEST_F(DeviceManagerTest, AListThatIsEmptyOnceEndsNoClaim) {
+TEST_F(ServedResourcesTest, AListThatIsEmptyOnceEndsNoClaim) {
   scan("trn1.32xlarge");
   find_directory();
   list_holders({{"team", "train", "main", "neuron.aws.com", {"neuron-device-3"}, "", "chips"}});
@@ -84,7 +84,7 @@ TEST_F(DeviceManagerTest, AListThatIsEmptyOnceEndsNoClaim) {
   EXPECT_FALSE(allocate(Resource::neuron, {"3"}));
 }
 
-TEST_F(DeviceManagerTest, WithoutAKubeletNothingIsRegisteredUntilItsSocketAppears) {
+TEST_F(ServedResourcesTest, WithoutAKubeletNothingIsRegisteredUntilItsSocketAppears) {
   kubelet.identity = 0;
   start("trn1.32xlarge");
   EXPECT_EQ(kubelet.made, 0);
@@ -92,7 +92,7 @@ TEST_F(DeviceManagerTest, WithoutAKubeletNothingIsRegisteredUntilItsSocketAppear
   EXPECT_EQ(register_all().size(), 4U);
 }
 
-TEST_F(DeviceManagerTest, AnotherKubeletMakesNewEndpointsOfThoseThatItHasWiped) {
+TEST_F(ServedResourcesTest, AnotherKubeletMakesNewEndpointsOfThoseThatItHasWiped) {
   start("trn1.32xlarge");
   const std::string before = kubelet.servers.at(Resource::neuron)->endpoint();
   restart_kubelet();
@@ -100,7 +100,7 @@ TEST_F(DeviceManagerTest, AnotherKubeletMakesNewEndpointsOfThoseThatItHasWiped) 
   EXPECT_NE(kubelet.servers.at(Resource::neuron)->endpoint(), before);
 }
 
-TEST_F(DeviceManagerTest, ASocketOfOursThatVanishesIsReplaced) {
+TEST_F(ServedResourcesTest, ASocketOfOursThatVanishesIsReplaced) {
   start("trn1.32xlarge");
   const std::string gone = kubelet.servers.at(Resource::efa)->endpoint();
   std::erase(kubelet.sockets, gone);
@@ -110,7 +110,7 @@ TEST_F(DeviceManagerTest, ASocketOfOursThatVanishesIsReplaced) {
   EXPECT_THAT(register_all(), ElementsAre(Resource::efa));
 }
 
-TEST_F(DeviceManagerTest, ARegistrationThatFailsIsTriedAgainEverMoreRarely) {
+TEST_F(ServedResourcesTest, ARegistrationThatFailsIsTriedAgainEverMoreRarely) {
   scan("inf2.48xlarge");
   find_directory();
   list_holders();
@@ -125,7 +125,7 @@ TEST_F(DeviceManagerTest, ARegistrationThatFailsIsTriedAgainEverMoreRarely) {
   }
 }
 
-TEST_F(DeviceManagerTest, ARegistrationIsNotTriedAgainWhileThereIsNoKubelet) {
+TEST_F(ServedResourcesTest, ARegistrationIsNotTriedAgainWhileThereIsNoKubelet) {
   start("inf2.48xlarge");
   kubelet.identity = 0;
   kubelet.watches = false;
@@ -140,7 +140,7 @@ TEST_F(DeviceManagerTest, ARegistrationIsNotTriedAgainWhileThereIsNoKubelet) {
 
 // A kubelet that has just started has wiped the directory, and inotify has not reported it. It would accept the socket
 // that is gone, fail to dial it for 10 s and then forget what has registered since.
-TEST_F(DeviceManagerTest, ASocketThatIsGoneIsNotRegisteredAgain) {
+TEST_F(ServedResourcesTest, ASocketThatIsGoneIsNotRegisteredAgain) {
   start("inf2.48xlarge");
   const std::string gone = kubelet.servers.at(Resource::neuron)->endpoint();
   kubelet.watches = false;
@@ -153,7 +153,7 @@ TEST_F(DeviceManagerTest, ASocketThatIsGoneIsNotRegisteredAgain) {
   EXPECT_TRUE(kubelet.exists(kubelet.registering[0].endpoint));
 }
 
-TEST_F(DeviceManagerTest, AKubeletThatDoesNotWatchIsToldAgain) {
+TEST_F(ServedResourcesTest, AKubeletThatDoesNotWatchIsToldAgain) {
   start("inf2.48xlarge");
   kubelet.watches = false;
   pass(1000);
@@ -161,7 +161,7 @@ TEST_F(DeviceManagerTest, AKubeletThatDoesNotWatchIsToldAgain) {
   EXPECT_EQ(register_all().size(), 3U);
 }
 
-TEST_F(DeviceManagerTest, AStreamThatTheKubeletEndsIsRegisteredAnew) {
+TEST_F(ServedResourcesTest, AStreamThatTheKubeletEndsIsRegisteredAnew) {
   start("inf2.48xlarge");
   kubelet.watches = false;
   manager.handle(StreamEnded{Resource::neuron});
@@ -169,20 +169,20 @@ TEST_F(DeviceManagerTest, AStreamThatTheKubeletEndsIsRegisteredAnew) {
   EXPECT_THAT(register_all(), ElementsAre(Resource::neuron));
 }
 
-TEST_F(DeviceManagerTest, AnOlderStreamMayEndWhileANewerOneLives) {
+TEST_F(ServedResourcesTest, AnOlderStreamMayEndWhileANewerOneLives) {
   start("inf2.48xlarge");
   manager.handle(StreamEnded{Resource::neuron});
   pass(20);
   EXPECT_THAT(register_all(), IsEmpty());
 }
 
-TEST_F(DeviceManagerTest, HardwareThatAppearsIsRegistered) {
+TEST_F(ServedResourcesTest, HardwareThatAppearsIsRegistered) {
   start("inf2.48xlarge");
   scan("trn1.32xlarge");
   EXPECT_THAT(register_all(), ElementsAre(Resource::efa));
 }
 
-TEST_F(DeviceManagerTest, WithoutRoomForASocketItIsTriedAgain) {
+TEST_F(ServedResourcesTest, WithoutRoomForASocketItIsTriedAgain) {
   kubelet.no_room = true;
   start("inf2.48xlarge");
   EXPECT_EQ(kubelet.made, 0);
@@ -192,7 +192,7 @@ TEST_F(DeviceManagerTest, WithoutRoomForASocketItIsTriedAgain) {
 }
 
 // What one name gives leaves the other name's list, but not before the container's checkpoint is written.
-TEST_F(DeviceManagerTest, AChangedListGoesOutWhenTheAdmissionIsOver) {
+TEST_F(ServedResourcesTest, AChangedListGoesOutWhenTheAdmissionIsOver) {
   start("trn1.32xlarge");
   ASSERT_TRUE(allocate(Resource::neuroncore, {"0"}));
   pass(300);
@@ -205,7 +205,7 @@ TEST_F(DeviceManagerTest, AChangedListGoesOutWhenTheAdmissionIsOver) {
 
 // A retry found the next kubelet before inotify told of its socket; that its first pod is half admitted is not
 // forgotten.
-TEST_F(DeviceManagerTest, AKubeletThatWasMetBeforeItsSocketWasToldOfIsNoNewOne) {
+TEST_F(ServedResourcesTest, AKubeletThatWasMetBeforeItsSocketWasToldOfIsNoNewOne) {
   start("inf2.48xlarge");
   ++kubelet.identity;
   kubelet.watches = false;
@@ -224,7 +224,7 @@ TEST_F(DeviceManagerTest, AKubeletThatWasMetBeforeItsSocketWasToldOfIsNoNewOne) 
   EXPECT_THAT(register_all(), IsEmpty());
 }
 
-TEST_F(DeviceManagerTest, WhoHoldsWhatIsAskedForAfterAnAnswer) {
+TEST_F(ServedResourcesTest, WhoHoldsWhatIsAskedForAfterAnAnswer) {
   start("trn1.32xlarge");
   kubelet.asked.clear();
   ASSERT_TRUE(allocate(Resource::neuron, {"3"}));
@@ -241,7 +241,7 @@ TEST_F(DeviceManagerTest, WhoHoldsWhatIsAskedForAfterAnAnswer) {
 }
 
 // A pod that the kubelet refused for want of something else: a list as it was makes it write its checkpoint.
-TEST_F(DeviceManagerTest, AnAdmissionThatStopsHalfWayIsEndedByACheckpoint) {
+TEST_F(ServedResourcesTest, AnAdmissionThatStopsHalfWayIsEndedByACheckpoint) {
   start("trn1.32xlarge");
   ASSERT_TRUE(allocate(Resource::efa, {"rdmap16s25"}));
   for (int i = 0; i < 2; ++i) {
@@ -255,7 +255,7 @@ TEST_F(DeviceManagerTest, AnAdmissionThatStopsHalfWayIsEndedByACheckpoint) {
   write_checkpoint();
   EXPECT_FALSE(allocations.holds_anything());
 }
-TEST_F(DeviceManagerTest, ServingTellsWhatIsMissing) {
+TEST_F(ServedResourcesTest, ServingTellsWhatIsMissing) {
   EXPECT_FALSE(manager.serving().scanned);
   scan("inf2.48xlarge");
   find_directory();

@@ -37,18 +37,18 @@ inline constexpr const char* kPresentLabel = "neuron.amazonaws.com/present";  //
 [[nodiscard]] std::string hardware_reason(const std::string& reason);
 
 // All labels and conditions that the agent should own. Passive data.
-struct NodeReport {
+struct StatusReport {
   std::map<std::string, std::string> labels;  // key to value, each valid at the API server; an unknown value is absent
   std::vector<Condition> conditions;          // none on a node that has no Neuron devices and should have none
   // A device, or the node by its kernel log, is unhealthy: written at once. Not an interface: it is in no condition,
   // and those of all nodes of a cluster mostly fail together, for lack of a module.
   bool problem = false;
   bool keeps_ultraserver = false;  // its files are unread: its labels stay as they are
-  friend bool operator==(const NodeReport&, const NodeReport&) = default;
+  friend bool operator==(const StatusReport&, const StatusReport&) = default;
 };
 
 // Of an assessed host (agent/health/assess.h).
-[[nodiscard]] NodeReport report(const model::HostScan& host, const ReportSettings& settings);
+[[nodiscard]] StatusReport report(const model::HostScan& host, const ReportSettings& settings);
 
 // "neuron3: 2 uncorrected SRAM errors (…); what to do: replace the instance (…)": the sentence, with the unit's name
 // before it where it does not say it, and the action.

@@ -1,4 +1,4 @@
-#include "agent/status/node_report.h"
+#include "agent/status/status_report.h"
 
 #include <algorithm>
 #include <array>
@@ -257,8 +257,8 @@ std::string hardware_reason(const std::string& reason) {
   return reason;
 }
 
-NodeReport report(const model::HostScan& host, const ReportSettings& settings) {
-  NodeReport report;
+StatusReport report(const model::HostScan& host, const ReportSettings& settings) {
+  StatusReport report;
   report.labels = labels_of(host);
   report.keeps_ultraserver = host.ultraserver_is_unread;
   const auto health = health_condition(host, settings);

@@ -1,4 +1,4 @@
-#include "plugin/device/device_manager.h"
+#include "plugin/device/served_resources.h"
 
 #include <spdlog/spdlog.h>
 
@@ -18,7 +18,7 @@ constexpr milliseconds kWatchDue{1000};  // the kubelet opens its watch right af
 
 }  // namespace
 
-DeviceManager::DeviceManager(Settings settings, const Parts& parts)
+ServedResources::ServedResources(Settings settings, const Parts& parts)
     : settings_(std::move(settings)),
       parts_(parts),
       holders_(parts, settings_.holders_interval, settings_.own_pod),
@@ -30,13 +30,13 @@ DeviceManager::DeviceManager(Settings settings, const Parts& parts)
   }
 }
 
-DeviceManager::~DeviceManager() {
+ServedResources::~ServedResources() {
   for (ServedResource& served : served_) {
     if (served.server) served.server->close();  // all streams end together, not one server after another
   }
 }
 
-void DeviceManager::handle(const KubeletDirectory::Changes& changes) {
+void ServedResources::handle(const KubeletDirectory::Changes& changes) {
   using Kind = SocketWatch::Event::Kind;
   bool connect = changes.kubelet_appeared || (changes.usable && holders_.is_known());
   for (const SocketWatch::Event& event : changes.sockets) {
@@ -66,7 +66,7 @@ void DeviceManager::handle(const KubeletDirectory::Changes& changes) {
 
 // A retry may have registered with it before inotify reported its socket, and its first pod may be half admitted by
 // now: so once per kubelet.
-void DeviceManager::follow_kubelet() {
+void ServedResources::follow_kubelet() {
   const std::uint64_t kubelet = parts_.kubelet.kubelet();
   if (kubelet == 0 || std::exchange(kubelet_, kubelet) == kubelet) return;
   parts_.admissions.kubelet_is_new();
@@ -74,7 +74,7 @@ void DeviceManager::follow_kubelet() {
 }
 
 // Brings every resource to the kubelet that is there now: a server whose socket is gone is replaced, all register.
-void DeviceManager::connect_all() {
+void ServedResources::connect_all() {
   if (!holders_.is_known() || !parts_.allocations.node()) return;
   for (ServedResource& served : served_) drop_if_gone(served);
   const std::uint64_t kubelet = parts_.kubelet.kubelet();
@@ -87,14 +87,14 @@ void DeviceManager::connect_all() {
   }
 }
 
-void DeviceManager::drop_if_gone(ServedResource& served) {
+void ServedResources::drop_if_gone(ServedResource& served) {
   if (!served.server || parts_.kubelet.exists(served.server->endpoint())) return;
   served.server.reset();
   served.phase = ServedResource::Phase::idle;
   served.retry_at.reset();
 }
 
-void DeviceManager::ensure_served(ServedResource& served) {
+void ServedResources::ensure_served(ServedResource& served) {
   if (served.server) return;
   auto list = parts_.allocations.unit_list(served.resource);
   if (!list || list->empty()) return;  // a node without such hardware does not register it
@@ -111,7 +111,7 @@ void DeviceManager::ensure_served(ServedResource& served) {
   publish(served, *std::move(list));
 }
 
-void DeviceManager::start_registration(ServedResource& served) {
+void ServedResources::start_registration(ServedResource& served) {
   served.phase = ServedResource::Phase::registering;
   served.retry_at.reset();
   follow_kubelet();
@@ -119,7 +119,7 @@ void DeviceManager::start_registration(ServedResource& served) {
   parts_.kubelet.start_registration(served.resource, served.server->endpoint());
 }
 
-void DeviceManager::retry_due() {
+void ServedResources::retry_due() {
   const SteadyTime now = parts_.clock.now();
   for (ServedResource& served : served_) {
     if (served.check_at && *served.check_at <= now) {
@@ -144,13 +144,13 @@ void DeviceManager::retry_due() {
   }
 }
 
-ServedResource* DeviceManager::find(model::Resource resource) {
+ServedResource* ServedResources::find(model::Resource resource) {
   const auto found = std::find_if(served_.begin(), served_.end(),
                                   [&](const ServedResource& served) { return served.resource == resource; });
   return found == served_.end() ? nullptr : &*found;
 }
 
-void DeviceManager::handle(const SnapshotChanged& /*event*/) {
+void ServedResources::handle(const SnapshotChanged& /*event*/) {
   const grant::NodeUnitsPtr node = parts_.allocations.node();
   if (!node || !holders_.is_known()) return;
   apply_holders();  // ids that were unknown until now may be held
@@ -164,7 +164,7 @@ void DeviceManager::handle(const SnapshotChanged& /*event*/) {
   parts_.admissions.want_lists();
 }
 
-void DeviceManager::handle(const StreamEnded& event) {
+void ServedResources::handle(const StreamEnded& event) {
   ServedResource* served = find(event.resource);
   if (served == nullptr || !served->server || served->phase != ServedResource::Phase::registered) return;
   if (served->server->watchers() > 0) return;  // an older stream of the same resource; the newer one lives
@@ -172,7 +172,7 @@ void DeviceManager::handle(const StreamEnded& event) {
   served->schedule_retry(parts_.clock.now());
 }
 
-void DeviceManager::handle(const RegisterDone& event) {
+void ServedResources::handle(const RegisterDone& event) {
   ServedResource* served = find(event.resource);
   if (served == nullptr || !served->server || served->server->endpoint() != event.endpoint) return;
   if (!event.error) {
@@ -193,19 +193,19 @@ void DeviceManager::handle(const RegisterDone& event) {
   served->schedule_retry(parts_.clock.now());
 }
 
-void DeviceManager::handle(const HoldersListed& event) {
+void ServedResources::handle(const HoldersListed& event) {
   const bool was_known = holders_.is_known();
   holders_.listed(event);
   check_written();
   if (!was_known && holders_.is_known()) connect_all();
 }
 
-void DeviceManager::apply_holders() {
+void ServedResources::apply_holders() {
   holders_.apply();
   check_written();
 }
 
-void DeviceManager::check_written() {
+void ServedResources::check_written() {
   const Checkpoint* written = holders_.is_known() ? holders_.written() : nullptr;
   if (written == nullptr) return;
   const auto given_at = [this](model::Resource resource, const std::string& id) {
@@ -214,7 +214,7 @@ void DeviceManager::check_written() {
   for (const auto& lost : check_.written(*written, registered(), given_at, parts_.clock.now())) register_again(lost);
 }
 
-std::vector<RegistrationCheck::Claim> DeviceManager::registered() const {
+std::vector<RegistrationCheck::Claim> ServedResources::registered() const {
   std::vector<RegistrationCheck::Claim> claims;
   for (const ServedResource& served : served_) {
     if (!served.server || served.phase != ServedResource::Phase::registered) continue;
@@ -223,7 +223,7 @@ std::vector<RegistrationCheck::Claim> DeviceManager::registered() const {
   return claims;
 }
 
-void DeviceManager::handle(const AllocatableListed& event) {
+void ServedResources::handle(const AllocatableListed& event) {
   for (const auto& lost : check_.answered(event.asked_at, event.answer, registered(), parts_.clock.now())) {
     register_again(lost);
   }
@@ -231,7 +231,7 @@ void DeviceManager::handle(const AllocatableListed& event) {
 
 // Our streams end first: an old stream that ends later would take the new registration with it
 // (docs/reference/kubelet.md#end-of-a-watch).
-void DeviceManager::register_again(const RegistrationCheck::Lost& lost) {
+void ServedResources::register_again(const RegistrationCheck::Lost& lost) {
   ServedResource* served = find(lost.resource);
   if (served == nullptr || !served->server) return;
   const std::string_view name = model::resource_name(lost.resource);
@@ -250,7 +250,7 @@ void DeviceManager::register_again(const RegistrationCheck::Lost& lost) {
   served->schedule_retry(parts_.clock.now());
 }
 
-ServingStep DeviceManager::serving_step(const ServedResource& served) const {
+ServingStep ServedResources::serving_step(const ServedResource& served) const {
   if (!served.server) {
     const auto list = parts_.allocations.unit_list(served.resource);
     return !list || list->empty() ? ServingStep::not_offered : ServingStep::waiting;
@@ -266,14 +266,14 @@ ServingStep DeviceManager::serving_step(const ServedResource& served) const {
   return ServingStep::waiting;
 }
 
-ServingState DeviceManager::serving() const {
+ServingState ServedResources::serving() const {
   ServingState state;
   state.scanned = parts_.allocations.node() != nullptr;
   for (const ServedResource& served : served_) state.resources.push_back({served.resource, serving_step(served)});
   return state;
 }
 
-bool DeviceManager::publish_changed() {
+bool ServedResources::publish_changed() {
   bool published = false;
   parts_.allocations.adopt_numbering();
   for (ServedResource& served : served_) {
@@ -286,7 +286,7 @@ bool DeviceManager::publish_changed() {
   return published;
 }
 
-void DeviceManager::publish(ServedResource& served, UnitList list) {
+void ServedResources::publish(ServedResource& served, UnitList list) {
   log_changes(served, list);
   served.last_list = std::make_shared<const UnitList>(std::move(list));
   parts_.allocations.note_published(served.resource, *served.last_list);
@@ -294,14 +294,14 @@ void DeviceManager::publish(ServedResource& served, UnitList list) {
 }
 
 // Whichever list it is, the kubelet writes its checkpoint. On a node with EFA alone that is the list of interfaces.
-void DeviceManager::publish_again() {
+void ServedResources::publish_again() {
   const auto found =
       std::ranges::find_if(served_, [](const ServedResource& served) { return served.server && served.last_list; });
   if (found != served_.end()) found->publish(parts_.clock.now());
 }
 
 // Changes of the list. Not by model::diff, which does not cover hardware held through another name.
-void DeviceManager::log_changes(const ServedResource& served, const UnitList& list) const {
+void ServedResources::log_changes(const ServedResource& served, const UnitList& list) const {
   const grant::NodeUnitsPtr node = parts_.allocations.node();
   const auto is_logged_as_device = [&](int unit) {
     const int device = node->device_of(served.resource, unit);
@@ -331,7 +331,7 @@ void DeviceManager::log_changes(const ServedResource& served, const UnitList& li
   }
 }
 
-void DeviceManager::run_due(const Admissions::Progress& before) {
+void ServedResources::run_due(const Admissions::Progress& before) {
   const SteadyTime now = parts_.clock.now();
   retry_due();
   const Admissions::Due due = parts_.admissions.due(before);
@@ -343,7 +343,7 @@ void DeviceManager::run_due(const Admissions::Progress& before) {
   if (check_.due(now)) parts_.kubelet.ask_allocatable(now);
 }
 
-std::optional<SteadyTime> DeviceManager::next() const {
+std::optional<SteadyTime> ServedResources::next() const {
   std::optional<SteadyTime> next;
   const auto consider = [&next](const std::optional<SteadyTime>& at) {
     if (at && (!next || *at < *next)) next = at;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "plugin/device/device_manager.h"
+#include "plugin/device/served_resources.h"
 #include "test/fakes/fake_clock.h"
 #include "test/unit/grant/nodes.h"
 
@@ -85,13 +85,13 @@ class FakeCheckpoint final : public CheckpointSource {
   std::vector<model::Allocation> allocations;
 };
 
-struct DeviceManagerTest : testing::Test {
+struct ServedResourcesTest : testing::Test {
   fakes::FakeClock clock;
   FakeCheckpoint checkpoint;
   Allocations allocations{{}, [this] { return checkpoint.written; }, clock};
   AdmissionGate admissions{clock, [this] { return checkpoint.written; }, [] {}};
   FakeKubelet kubelet;
-  DeviceManager manager{{"1-a", std::chrono::seconds(10), {}}, {clock, allocations, admissions, checkpoint, kubelet}};
+  ServedResources manager{{"1-a", std::chrono::seconds(10), {}}, {clock, allocations, admissions, checkpoint, kubelet}};
 
   void pass(int ms) {
     clock.advance(milliseconds{ms});
