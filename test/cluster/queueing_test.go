@@ -74,10 +74,12 @@ type submission struct {
 	name         string // instead of the name in the file; empty: as it is
 	selector     string // of its pods
 	life         string // of the probes; empty: stay
+	// Adjust changes the first object further; nil: the spec is as published.
+	adjust func(object map[string]any)
 }
 
-// submit applies a spec with the probe in place of image and command, and deletes it after the test.
-func submit(t *testing.T, c *cluster.Cluster, s submission) {
+// submit applies a spec with the probe in place of image and command. withdraw deletes it, and so does the end of the test.
+func submit(t *testing.T, c *cluster.Cluster, s submission) (withdraw func()) {
 	t.Helper()
 	text, err := os.ReadFile(cluster.SystemFile(s.system, s.file))
 	if err != nil {
@@ -92,6 +94,9 @@ func submit(t *testing.T, c *cluster.Cluster, s submission) {
 		if i == 0 && s.name != "" {
 			object.SetName(s.name)
 		}
+		if i == 0 && s.adjust != nil {
+			s.adjust(object.Object)
+		}
 		replacePrograms(object.Object, s.life)
 		one, err := json.Marshal(object.Object)
 		if err != nil {
@@ -103,16 +108,15 @@ func submit(t *testing.T, c *cluster.Cluster, s submission) {
 	if err := os.WriteFile(path, all, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { withdraw(t, c, s, path) })
-	c.Kubectl(t, "create", "-f", path)
-}
-
-func withdraw(t *testing.T, c *cluster.Cluster, s submission, path string) {
-	t.Helper()
-	c.Kubectl(t, "delete", "--ignore-not-found", "--wait", "--timeout=60s", "-f", path)
-	if s.selector != "" {
-		c.ExpectNoPods(t, "default", s.selector)
+	withdraw = func() {
+		c.Kubectl(t, "delete", "--ignore-not-found", "--wait", "--timeout=60s", "-f", path)
+		if s.selector != "" {
+			c.ExpectNoPods(t, "default", s.selector)
+		}
 	}
+	t.Cleanup(withdraw)
+	c.Kubectl(t, "create", "-f", path)
+	return withdraw
 }
 
 // replacePrograms puts the probe into every pod template of an object.
@@ -259,4 +263,62 @@ func drainNode(t *testing.T, c *cluster.Cluster, name string) (uncordon func()) 
 	t.Cleanup(uncordon)
 	c.Kubectl(t, "drain", name, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=60s")
 	return uncordon
+}
+
+// expectSomeWait waits until so many of the selected pods are refused by the scheduler for want of devices, and the others run.
+func expectSomeWait(t *testing.T, c *cluster.Cluster, selector string, waiting int) {
+	t.Helper()
+	cluster.Eventually(t, cluster.Patience, fmt.Sprintf("%d of %s wait", waiting, selector), func() error {
+		pods, err := c.Pods("default", selector)
+		if err != nil {
+			return err
+		}
+		unplaced := 0
+		for _, pod := range pods {
+			if pod.Status.Phase == core.PodRunning {
+				continue
+			}
+			if err := expectUnschedulable(&pod, "Insufficient "+string(cluster.Neuron)); err != nil {
+				return err
+			}
+			unplaced++
+		}
+		if unplaced != waiting {
+			return fmt.Errorf("%d wait: %s", unplaced, places(pods))
+		}
+		return nil
+	})
+}
+
+const typedPage = "docs/workloads.md"
+
+// typeRecipe types what the page has under a heading, with stand-ins for the images of its specs. Before the last line, which removes
+// everything, so many pods hold what they asked for.
+func typeRecipe(t *testing.T, c *cluster.Cluster, nodes []*cluster.Node, heading, image, selector string, count int, want cluster.Counts) {
+	t.Helper()
+	for _, n := range nodes {
+		n.AddStandIn(t, image)
+	}
+	lines := cluster.CodeLines(t, typedPage, heading)
+	last := len(lines) - 1
+	for _, line := range lines[:last] {
+		c.Shell(t, line)
+	}
+	pods, err := c.Pods("default", selector)
+	if err != nil || len(pods) != count {
+		t.Fatalf("%d pods of %s: %v", len(pods), selector, err)
+	}
+	for _, n := range nodes {
+		held, err := n.Holdings()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pod := range pods {
+			if key := "default/" + pod.Name + "/" + pod.Spec.Containers[0].Name; pod.Spec.NodeName == n.Name && cluster.CountsOf(held[key]) != want {
+				t.Errorf("%s holds %v", pod.Name, held[key])
+			}
+		}
+	}
+	c.Shell(t, lines[last])
+	c.ExpectNoPods(t, "default", selector)
 }

@@ -93,7 +93,8 @@ esac
 rm -rf "$out"/shard.* "$out"/output.* "$out/failed"
 "$out/cluster.test" -test.list "$(echo "$only" | sed 's,/[^|]*,,g')" | grep '^Test' | sort >"$out/tests" || true
 
-# build_queueing SYSTEM: its programs from its own folder in the module cache, with the versions of its own go.mod.
+# build_queueing SYSTEM: its programs from its own folder in the module cache, with the versions of its own go.mod; and, named as the
+# system, the one that stands beside our go.mod, if there is one.
 build_queueing() {
   pins=$here/queueing/$1 into=$out/queueing/$1
   [ -e "$pins/go.mod" ] || { echo "run.sh: no queueing system $1 in queueing/" >&2; exit 2; }
@@ -105,6 +106,7 @@ build_queueing() {
   for package in $(sed -n 's/^tool //p' "$pins/go.mod"); do
     (cd "$folder" && built "" "$into/${package##*/}" "$package") || missing "$package did not build (module download needs a network)"
   done
+  [ ! -e "$pins/main.go" ] || (cd "$pins" && built "" "$into/$1" .) || missing "$1 did not build (module download needs a network)"
 }
 queueing=${CLUSTER_QUEUEING:-}
 for pins in "$here"/queueing/*/go.mod; do

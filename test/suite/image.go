@@ -27,11 +27,16 @@ type ArchiveFile struct {
 
 // WriteProbeImage writes the archive of ProbeImage: a static busybox and the probe.
 func WriteProbeImage(path string) error {
+	return WriteProbeImageAs(path, ProbeImage, "/bin/busybox", "sleep", "1000000")
+}
+
+// WriteProbeImageAs is WriteProbeImage under another name and with another default command.
+func WriteProbeImageAs(path, name string, entrypoint ...string) error {
 	busybox, err := os.ReadFile("/bin/busybox")
 	if err != nil {
 		return err
 	}
-	return WriteImage(path, ProbeImage, []string{"/bin/busybox", "sleep", "1000000"}, []ArchiveFile{
+	return WriteImage(path, name, entrypoint, []ArchiveFile{
 		{"bin/", 0o755, nil},
 		{"bin/busybox", 0o755, busybox},
 		{"out/", 0o777, nil},

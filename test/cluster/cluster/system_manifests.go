@@ -65,7 +65,9 @@ func ReadObjects(text []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-func isWebhook(o *unstructured.Unstructured) bool { return strings.HasSuffix(o.GetKind(), "WebhookConfiguration") }
+func isWebhook(o *unstructured.Unstructured) bool {
+	return strings.HasSuffix(o.GetKind(), "WebhookConfiguration")
+}
 
 func (r *runningSystem) keeps(o *unstructured.Unstructured) bool {
 	if slices.Contains(notApplied, o.GetKind()) || isWebhook(o) && r.Port == 0 || r.Adjust != nil && !r.Adjust(o) {
