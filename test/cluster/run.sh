@@ -11,6 +11,8 @@
 # 2, or 3 where the kernel allows root 256 inotify instances, of which each cluster takes 6 and each node 9.
 # CLUSTER_KUBERNETES="1.37 1.36" runs another Kubernetes (kube/*.mod) than 1.36: the first is the cluster's, further ones are for the scenarios
 # of several versions. CLUSTER_CONTAINERD=1.7 runs that instead of containerd 2.
+# CLUSTER_QUEUEING="volcano mpi-operator" builds these queueing systems (queueing/*/go.mod) and runs their tests. Not set: those whose tests
+# -run names, and without -run jobset alone.
 # CLUSTER_DEEP=1 runs the long scenarios too (half an hour more). CLUSTER_FLEET=150 runs TestFleet with as many agents of each mode.
 # CHAOS_MINUTES makes TestChaos as long as that, CHAOS_SEED draws the same faults again, CHAOS_SLOWER multiplies its bounds. Exit
 # code: 0, or 1 when a test failed.
@@ -90,6 +92,30 @@ esac
 # those that are longer with CLUSTER_DEEP=1 these as well; 20 s where it has none.
 rm -rf "$out"/shard.* "$out"/output.* "$out/failed"
 "$out/cluster.test" -test.list "$(echo "$only" | sed 's,/[^|]*,,g')" | grep '^Test' | sort >"$out/tests" || true
+
+# build_queueing SYSTEM: its programs from its own folder in the module cache, with the versions of its own go.mod; and, named as the
+# system, the one that stands beside our go.mod, if there is one.
+build_queueing() {
+  pins=$here/queueing/$1 into=$out/queueing/$1
+  [ -e "$pins/go.mod" ] || { echo "run.sh: no queueing system $1 in queueing/" >&2; exit 2; }
+  mkdir -p "$into"
+  module=$(sed -n 's/^require \([^ ]*\) .*/\1/p' "$pins/go.mod")
+  folder=$(cd "$pins" && "$go" mod download "$module" && "$go" list -m -f '{{.Dir}}' "$module") || missing "the module $module (needs a network)"
+  ln -sfn "$folder" "$into/module"
+  sed -n 's/^require //p' "$pins/go.mod" >"$into/version"
+  for package in $(sed -n 's/^tool //p' "$pins/go.mod"); do
+    (cd "$folder" && built "" "$into/${package##*/}" "$package") || missing "$package did not build (module download needs a network)"
+  done
+  [ ! -e "$pins/main.go" ] || (cd "$pins" && built "" "$into/$1" .) || missing "$1 did not build (module download needs a network)"
+}
+queueing=${CLUSTER_QUEUEING:-}
+for pins in "$here"/queueing/*/go.mod; do
+  pins=${pins%/go.mod} system=${pins##*/}
+  [ -z "${CLUSTER_QUEUEING:-}" ] && grep -qi "^Test$(echo "$system" | tr -d -)" "$out/tests" || continue
+  if [ "$only" != . ] || [ "$system" = jobset ]; then queueing="$queueing $system"; fi
+done
+for system in $queueing; do build_queueing "$system"; done
+
 awk -v deep="${CLUSTER_DEEP:-}" 'NR == FNR { seconds[$1] = deep == 1 && NF > 2 ? $3 : $2; next } { print ($1 in seconds) ? seconds[$1] : 20, $1 }' "$here/durations.txt" "$out/tests" |
   sort -k1,1nr -k2 | awk -v shards="$shards" -v out="$out/shard." '{
     least = 1
@@ -103,7 +129,7 @@ run_shard() {
   others=$(grep -vxFf "$out/shard.$1" "$out/tests" | paste -sd '|' -)
   $as_root env NEURON_BIN="$bin" IMAGES="$images" CLUSTER_TOOLS="$out" CLUSTER_TREE="$top" CLUSTER_LOGS="$out/logs/$1" \
     CLUSTER_KUBERNETES="$kubernetes" CLUSTER_CONTAINERD="${CLUSTER_CONTAINERD:-}" \
-    CLUSTER_DEEP="${CLUSTER_DEEP:-}" CLUSTER_FLEET="${CLUSTER_FLEET:-}" CLUSTER_QUESTIONS="${CLUSTER_QUESTIONS:-}" \
+    CLUSTER_QUEUEING="$queueing" CLUSTER_DEEP="${CLUSTER_DEEP:-}" CLUSTER_FLEET="${CLUSTER_FLEET:-}" CLUSTER_QUESTIONS="${CLUSTER_QUESTIONS:-}" \
     CHAOS_MINUTES="${CHAOS_MINUTES:-}" CHAOS_SEED="${CHAOS_SEED:-}" CHAOS_SLOWER="${CHAOS_SLOWER:-}" \
     "$out/cluster.test" -test.v -test.parallel 8 -test.timeout "$limit" -test.run "$only" -test.skip "^($others)\$" 2>&1 || echo 1 >"$out/failed"
 }

@@ -27,15 +27,23 @@ type ArchiveFile struct {
 
 // WriteProbeImage writes the archive of ProbeImage: a static busybox and the probe.
 func WriteProbeImage(path string) error {
+	return WriteProbeImageAs(path, ProbeImage, "/bin/busybox", "sleep", "1000000")
+}
+
+// WriteProbeImageAs is WriteProbeImage under another name and with another default command.
+func WriteProbeImageAs(path, name string, entrypoint ...string) error {
 	busybox, err := os.ReadFile("/bin/busybox")
 	if err != nil {
 		return err
 	}
-	return WriteImage(path, ProbeImage, []string{"/bin/busybox", "sleep", "1000000"}, []ArchiveFile{
+	return WriteImage(path, name, entrypoint, []ArchiveFile{
 		{"bin/", 0o755, nil},
 		{"bin/busybox", 0o755, busybox},
 		{"out/", 0o777, nil},
 		{"probe", 0o755, probeScript},
+		{"usr/", 0o755, nil},
+		{"usr/sbin/", 0o755, nil},
+		{"usr/sbin/sshd", 0o755, []byte("#!/bin/busybox sh\nexec /probe main stay\n")}, // what the MPI operator starts in a worker
 	})
 }
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -76,6 +77,16 @@ func (n *Node) TagImage(t testing.TB, from, to string) {
 	_, err := suite.Run(env.tool("containerd2/ctr"), "--address", n.ofNode(containerdSocket), "--namespace", "k8s.io", "images", "tag",
 		"--local", "--force", from, to) // --local: containerd 1.6 has no transfer service
 	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// AddStandIn gives the node an image "NAME:TAG" that stands in for a published one: the probe, until it is ended.
+func (n *Node) AddStandIn(t testing.TB, name string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "stand-in.tar")
+	err := suite.WriteProbeImageAs(path, "docker.io/library/"+name, "/probe", "main", "stay")
+	if err = errors.Join(err, n.importImages(path)); err != nil {
 		t.Fatal(err)
 	}
 }
