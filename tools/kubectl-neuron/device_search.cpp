@@ -48,6 +48,17 @@ void add_claim(const Claim& claim, Stock& stock, const AllocatedDevice& device) 
   if (claim.reserved_for.empty()) stock.holders.push_back("claim " + claim.claim_namespace + "/" + claim.name);
 }
 
+// Whether a device has left what a request consumes of it; nullopt: as consumption().
+std::optional<bool> has_capacity(const ClaimRequest& wish, const Stock& stock) {
+  const auto need = consumption(wish, *stock.pool, *stock.device);
+  if (!need) return std::nullopt;
+  return std::ranges::all_of(*need, [&](const auto& one) {
+    const auto used = stock.consumed.find(one.first);
+    const bool is_consumed = stock.device->multiple && used != stock.consumed.end();
+    return one.second <= quantity(stock.device->capacity, one.first).value_or(0) - (is_consumed ? used->second : 0);
+  });
+}
+
 }  // namespace
 
 std::optional<std::map<std::string, std::int64_t>> consumption(const ClaimRequest& wish, const Pool& pool,
@@ -132,15 +143,8 @@ Fitness DeviceSearch::state_of(const ClaimRequest& wish, const Stock& stock) con
       std::ranges::any_of(stock.device->taints, [&](const Taint& taint) { return !endures(wish, taint); });
   // The driver's counters and shares make admin access wait as well (docs/dra.md#admin-access).
   if (stock.held && (!wish.admin_access || stock.device->multiple)) return Fitness::held;
-  const bool shared = stock.device->multiple;
-  const auto need = consumption(wish, *stock.pool, *stock.device);
-  if (!need) return Fitness::unknown;
-  for (const auto& [name, amount] : *need) {
-    const auto used = stock.consumed.find(name);
-    const std::int64_t left = quantity(stock.device->capacity, name).value_or(0) -
-                              (shared && used != stock.consumed.end() ? used->second : 0);
-    if (amount > left) return Fitness::capacity;
-  }
+  const auto enough = has_capacity(wish, stock);
+  if (!enough || !*enough) return enough ? Fitness::capacity : Fitness::unknown;
   const auto counters = stocks_.counters.find(stock.pool);
   for (const auto& [set, uses] : stock.device->consumes) {
     for (const auto& [name, text] : uses) {
@@ -173,18 +177,39 @@ std::vector<Rated> DeviceSearch::rate(const ClaimRequest& request) {
   return all;
 }
 
-DeviceSearch::Outcome DeviceSearch::run(Constraints constraints) {
+const std::vector<std::size_t>& DeviceSearch::members(const ClaimRequest& wish) {
+  const auto [at, is_new] = members_.try_emplace(&wish);
+  if (!is_new) return at->second;
+  const std::vector<SelectorAnswer>& selected = matches(wish);
+  for (std::size_t i = 0; i < selected.size(); ++i) {
+    const bool is_member = selected[i].match == Match::yes && has_capacity(wish, stocks_.devices[i]).value_or(false);
+    if (is_member) at->second.push_back(i);
+  }
+  return at->second;
+}
+
+void DeviceSearch::begin(Constraints constraints) {
   constraints_ = constraints;
   steps_ = 0;
+  over_limit_ = 0;
+  is_ended_ = false;
   while (!chosen_.empty()) give_back();
+  for (const WantedClaim& claim : claims_) {
+    for (const ClaimRequest& request : claim.requests) {
+      if (request.all) std::ignore = members(request);
+      for (const ClaimRequest& one : request.first_available) std::ignore = members(one);
+    }
+  }
+}
+
+DeviceSearch::Outcome DeviceSearch::run(Constraints constraints) {
+  begin(constraints);
   if (next_request(0, 0)) return Outcome::found;
   return steps_ > kMostSteps ? Outcome::gave_up : Outcome::none;
 }
 
 DeviceSearch::Outcome DeviceSearch::run_alone(const ClaimRequest& request) {
-  constraints_ = Constraints::ignore;
-  steps_ = 0;
-  while (!chosen_.empty()) give_back();
+  begin(Constraints::ignore);
   // Beyond the last claim: nothing follows.
   const bool found = fill(claims_.size(), 0, request, request.name);
   if (found) return Outcome::found;
@@ -211,14 +236,29 @@ bool DeviceSearch::next_request(std::size_t claim, std::size_t request) {
   if (claim >= claims_.size()) return true;
   if (request >= claims_[claim].requests.size()) return next_request(claim + 1, 0);
   const ClaimRequest& wish = claims_[claim].requests[request];
-  if (wish.first_available.empty()) return fill(claim, request, wish, wish.name);
-  return std::ranges::any_of(wish.first_available, [&](const ClaimRequest& one) {
-    return fill(claim, request, one, wish.name + "/" + one.name);
-  });
+  return wish.first_available.empty() ? fill(claim, request, wish, wish.name) : first_of(claim, request, wish);
+}
+
+bool DeviceSearch::first_of(std::size_t claim, std::size_t request, const ClaimRequest& wish) {
+  std::int64_t over_limit = kMostPerClaim + 1;  // where each alternative is
+  for (const ClaimRequest& one : wish.first_available) {
+    over_limit_ = 0;
+    if (fill(claim, request, one, wish.name + "/" + one.name)) return true;
+    if (is_ended_) return false;
+    over_limit = std::min(over_limit, over_limit_);
+  }
+  over_limit_ = over_limit;
+  return false;
 }
 
 bool DeviceSearch::fill(std::size_t claim, std::size_t request, const ClaimRequest& wish, const std::string& name) {
   const Chosen kind{claim, 0, name, &wish};
+  const auto before = std::ranges::count(chosen_, claim, &Chosen::claim);
+  const std::int64_t devices = before + (wish.all ? static_cast<std::int64_t>(members(wish).size()) : wish.count);
+  if (devices > kMostPerClaim) {
+    over_limit_ = devices;
+    return false;
+  }
   return wish.all ? take_all(claim, request, kind) : choose(claim, request, kind, wish.count, 0);
 }
 
@@ -229,7 +269,7 @@ bool DeviceSearch::choose(std::size_t claim, std::size_t request, const Chosen& 
   for (std::size_t i = start; i < stocks_.devices.size(); ++i) {
     Chosen one = kind;
     one.device = i;
-    if (may_take(one)) fitting.push_back(i);
+    if (is_usable(one) && keeps_constraints(one)) fitting.push_back(i);
   }
   for (std::size_t i = 0; i + static_cast<std::size_t>(missing) <= fitting.size(); ++i) {
     if (++steps_ > kMostSteps) return false;
@@ -238,33 +278,36 @@ bool DeviceSearch::choose(std::size_t claim, std::size_t request, const Chosen& 
     take(one);
     if (choose(claim, request, kind, missing - 1, fitting[i] + 1)) return true;
     give_back();
+    if (is_ended_ || over_limit_ > 0) return false;
   }
   return false;
 }
 
 bool DeviceSearch::take_all(std::size_t claim, std::size_t request, const Chosen& kind) {
   const std::size_t before = chosen_.size();
-  const std::vector<SelectorAnswer>& selected = matches(*kind.wish);
-  bool good = true;
-  for (std::size_t i = 0; i < selected.size() && good; ++i) {
-    if (selected[i].match != Match::yes) continue;
+  const bool is_whole = std::ranges::all_of(stocks_.counters, [](const auto& pool) { return pool.first->complete; });
+  bool good = is_whole && !members(*kind.wish).empty();
+  for (const std::size_t i : members(*kind.wish)) {
     Chosen one = kind;
     one.device = i;
-    good = may_take(one);
-    if (good) take(one);
+    good = good && is_usable(one);
+    is_ended_ = good && !keeps_constraints(one);
+    if (!good || is_ended_) break;
+    take(one);
   }
-  if (good && chosen_.size() > before && next_request(claim, request + 1)) return true;
+  if (good && !is_ended_ && next_request(claim, request + 1)) return true;
   while (chosen_.size() > before) give_back();
   return false;
 }
 
-bool DeviceSearch::may_take(const Chosen& one) {
+bool DeviceSearch::is_usable(const Chosen& one) {
   const Stock& stock = stocks_.devices[one.device];
   if (matches(*one.wish)[one.device].match != Match::yes || state_of(*one.wish, stock) != Fitness::free) return false;
-  const bool again = std::ranges::any_of(chosen_, [&](const Chosen& other) {
-    return other.device == one.device && (!stock.device->multiple || other.wish == one.wish);
+  return std::ranges::none_of(chosen_, [&](const Chosen& other) {
+    if (other.device != one.device) return false;
+    if (stock.device->multiple) return other.wish == one.wish;
+    return !one.wish->admin_access || other.claim == one.claim;
   });
-  return !again && keeps_constraints(one);
 }
 
 bool DeviceSearch::keeps_constraints(const Chosen& one) const {
@@ -295,7 +338,6 @@ void DeviceSearch::change_counters(const Stock& stock, std::int64_t sign) {
 void DeviceSearch::take(const Chosen& one) {
   Stock& stock = stocks_.devices[one.device];
   chosen_.push_back(one);
-  if (one.wish->admin_access) return;
   const auto used = consumption(*one.wish, *stock.pool, *stock.device);
   if (stock.device->multiple && used) {
     for (const auto& [name, amount] : *used) stock.consumed[name] += amount;
@@ -306,7 +348,6 @@ void DeviceSearch::take(const Chosen& one) {
 void DeviceSearch::give_back() {
   const Chosen one = chosen_.back();
   chosen_.pop_back();
-  if (one.wish->admin_access) return;
   Stock& stock = stocks_.devices[one.device];
   const auto used = consumption(*one.wish, *stock.pool, *stock.device);
   if (stock.device->multiple && used) {

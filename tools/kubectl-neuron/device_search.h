@@ -56,6 +56,9 @@ class DeviceSearch {
   [[nodiscard]] Outcome run_alone(const ClaimRequest& request);
   [[nodiscard]] std::vector<ClaimResult> results() const;  // after `found`
 
+  // After `none`: as many devices as a claim would have got that can have fewer; 0: that was not the reason.
+  [[nodiscard]] std::int64_t over_limit() const { return over_limit_; }
+
   // Parallel to stocks().devices.
   [[nodiscard]] std::vector<Rated> rate(const ClaimRequest& request);
   [[nodiscard]] const Stocks& stocks() const { return stocks_; }
@@ -70,15 +73,19 @@ class DeviceSearch {
   };
   static constexpr int kMostSteps = 300'000;
 
+  void begin(Constraints constraints);
   bool next_request(std::size_t claim, std::size_t request);
+  bool first_of(std::size_t claim, std::size_t request, const ClaimRequest& wish);
   bool fill(std::size_t claim, std::size_t request, const ClaimRequest& wish, const std::string& name);
   bool choose(std::size_t claim, std::size_t request, const Chosen& kind, std::int64_t missing, std::size_t start);
   bool take_all(std::size_t claim, std::size_t request, const Chosen& kind);
-  [[nodiscard]] bool may_take(const Chosen& one);
+  [[nodiscard]] bool is_usable(const Chosen& one);  // but for constraints
   void take(const Chosen& one);
   void give_back();
   [[nodiscard]] bool keeps_constraints(const Chosen& one) const;
   [[nodiscard]] const std::vector<SelectorAnswer>& matches(const ClaimRequest& wish);
+  // The devices that allocationMode All means: what is free while nothing is chosen does not count, capacity does.
+  [[nodiscard]] const std::vector<std::size_t>& members(const ClaimRequest& wish);
   [[nodiscard]] Fitness state_of(const ClaimRequest& wish, const Stock& stock) const;
   void change_counters(const Stock& stock, std::int64_t sign);
 
@@ -88,7 +95,11 @@ class DeviceSearch {
   Constraints constraints_ = Constraints::apply;
   std::vector<Chosen> chosen_;
   std::map<const ClaimRequest*, std::vector<SelectorAnswer>> matches_;
+  std::map<const ClaimRequest*, std::vector<std::size_t>> members_;
   int steps_ = 0;
+  // Both end the search up to the next alternative (firstAvailable), or for good.
+  std::int64_t over_limit_ = 0;
+  bool is_ended_ = false;  // a constraint is against one of all devices, for which the scheduler ends with an error
 };
 
 // Of a device that is shared: what a request consumes of each capacity, its own or all of it; nullopt: it asks for one

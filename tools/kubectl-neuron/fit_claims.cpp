@@ -286,7 +286,13 @@ std::vector<Obstacle> claim_obstacles(const Fleet& fleet, const Pod& pod, const 
   if (!all.empty()) return all;
   const DeviceSearch::Outcome outcome = search.run(DeviceSearch::Constraints::apply);
   if (outcome == DeviceSearch::Outcome::found) devices = search.results();
-  if (outcome == DeviceSearch::Outcome::none) all = reasons(search);
+  if (outcome == DeviceSearch::Outcome::none && search.over_limit() > 0) {
+    all.push_back(obstacle(Kind::claim_limit, names_of(search.claims())));
+    all.back().asked = search.over_limit();
+    all.back().total = kMostPerClaim;
+  } else if (outcome == DeviceSearch::Outcome::none) {
+    all = reasons(search);
+  }
   for (Obstacle& one : all) {
     const bool other = one.kind == Kind::no_device && state.node.mode == Mode::device_plugin;
     if (other) one = obstacle(Kind::other_mode, one.name, "device plugin");
