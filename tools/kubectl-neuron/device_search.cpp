@@ -5,14 +5,14 @@
 #include <tuple>
 #include <utility>
 
-#include "plugin/dra/slices/publisher.h"
+#include "agent/kube/answers.h"
 
 namespace neuron::fleet {
 namespace {
 
 std::optional<std::int64_t> quantity(const Labels& quantities, const std::string& name) {
   const auto found = quantities.find(name);
-  return found == quantities.end() ? std::nullopt : plugin::dra::parse_quantity(found->second);
+  return found == quantities.end() ? std::nullopt : kube::parse_quantity(found->second);
 }
 
 const AttributeValue* attribute(const Stock& stock, const std::string& name) {
@@ -42,7 +42,7 @@ void add_claim(const Claim& claim, Stock& stock, const AllocatedDevice& device) 
   if (device.admin_access) return;
   if (!stock.device->multiple || device.consumed_capacity.empty()) stock.held = true;
   for (const auto& [name, text] : device.consumed_capacity) {
-    stock.consumed[name] += plugin::dra::parse_quantity(text).value_or(0);
+    stock.consumed[name] += kube::parse_quantity(text).value_or(0);
   }
   for (const std::string& pod : claim.reserved_for) stock.holders.push_back(claim.claim_namespace + "/" + pod);
   if (claim.reserved_for.empty()) stock.holders.push_back("claim " + claim.claim_namespace + "/" + claim.name);
@@ -70,7 +70,7 @@ std::optional<std::map<std::string, std::int64_t>> consumption(const ClaimReques
     asked[name.starts_with(own) ? name.substr(own.size()) : name] = text;
   }
   for (const auto& [name, text] : asked) {
-    const auto need = plugin::dra::parse_quantity(text), have = quantity(device.capacity, name);
+    const auto need = kube::parse_quantity(text), have = quantity(device.capacity, name);
     if (!need || !have) return std::nullopt;
     all[name] = *need;
   }
@@ -78,7 +78,7 @@ std::optional<std::map<std::string, std::int64_t>> consumption(const ClaimReques
   for (const auto& [name, text] : device.capacity) {
     // The policies of this driver's slices: of the cores all by default, of the memory none.
     const bool none = name == "memory" && device.attributes.contains("resourceType");
-    if (!asked.contains(name)) all[name] = none ? 0 : plugin::dra::parse_quantity(text).value_or(0);
+    if (!asked.contains(name)) all[name] = none ? 0 : kube::parse_quantity(text).value_or(0);
   }
   return all;
 }
@@ -89,7 +89,7 @@ Stocks stocks_of(const NodeState& state) {
   for (const Pool& pool : state.pools) {
     auto& counters = stocks.counters[&pool];
     for (const auto& [set, values] : pool.counters) {
-      for (const auto& [name, text] : values) counters[set][name] = plugin::dra::parse_quantity(text).value_or(0);
+      for (const auto& [name, text] : values) counters[set][name] = kube::parse_quantity(text).value_or(0);
     }
     for (const SliceDevice& device : pool.devices) {
       places[{pool.driver, pool.name, device.name}] = stocks.devices.size();
@@ -106,7 +106,7 @@ Stocks stocks_of(const NodeState& state) {
       if (device.admin_access || !counted.insert(at->second).second) continue;
       for (const auto& [set, uses] : stock.device->consumes) {
         for (const auto& [name, text] : uses) {
-          stocks.counters[stock.pool][set][name] -= plugin::dra::parse_quantity(text).value_or(0);
+          stocks.counters[stock.pool][set][name] -= kube::parse_quantity(text).value_or(0);
         }
       }
     }
@@ -152,7 +152,7 @@ Fitness DeviceSearch::state_of(const ClaimRequest& wish, const Stock& stock) con
       const auto found = sets.find(set);
       const auto left = found == sets.end() ? std::map<std::string, std::int64_t>{} : found->second;
       const auto one = left.find(name);
-      const std::int64_t use = plugin::dra::parse_quantity(text).value_or(0);
+      const std::int64_t use = kube::parse_quantity(text).value_or(0);
       if (use > (one == left.end() ? 0 : one->second)) return Fitness::counters;
     }
   }
@@ -189,11 +189,13 @@ const std::vector<std::size_t>& DeviceSearch::members(const ClaimRequest& wish) 
 }
 
 void DeviceSearch::begin(Constraints constraints) {
-  constraints_ = constraints;
   steps_ = 0;
   over_limit_ = 0;
   is_ended_ = false;
+  constraints_ = Constraints::ignore;
   while (!chosen_.empty()) give_back();
+  distinct_.clear();
+  constraints_ = constraints;
   for (const WantedClaim& claim : claims_) {
     for (const ClaimRequest& request : claim.requests) {
       if (request.all) std::ignore = members(request);
@@ -225,7 +227,7 @@ std::vector<ClaimResult> DeviceSearch::results() const {
                            stock.device->name, one.wish->admin_access, {}};
     if (stock.device->multiple) {
       const auto used = consumption(*one.wish, *stock.pool, *stock.device);
-      for (const auto& [name, amount] : *used) device.consumed_capacity[name] = plugin::dra::quantity_text(amount);
+      for (const auto& [name, amount] : *used) device.consumed_capacity[name] = kube::quantity_text(amount);
     }
     all[one.claim].devices.push_back(std::move(device));
   }
@@ -265,16 +267,21 @@ bool DeviceSearch::fill(std::size_t claim, std::size_t request, const ClaimReque
 bool DeviceSearch::choose(std::size_t claim, std::size_t request, const Chosen& kind, std::int64_t missing,
                           std::size_t start) {
   if (missing == 0) return next_request(claim, request + 1);
+  const bool has_distinct =  // what is refused now may be possible once others are given back
+      constraints_ == Constraints::apply &&
+      std::ranges::any_of(claims_[kind.claim].constraints,
+                          [](const ClaimConstraint& one) { return !one.distinct_attribute.empty(); });
   std::vector<std::size_t> fitting;
   for (std::size_t i = start; i < stocks_.devices.size(); ++i) {
     Chosen one = kind;
     one.device = i;
-    if (is_usable(one) && keeps_constraints(one)) fitting.push_back(i);
+    if (is_usable(one) && (has_distinct || keeps_constraints(one))) fitting.push_back(i);
   }
   for (std::size_t i = 0; i + static_cast<std::size_t>(missing) <= fitting.size(); ++i) {
     if (++steps_ > kMostSteps) return false;
     Chosen one = kind;
     one.device = fitting[i];
+    if (has_distinct && !keeps_constraints(one)) continue;
     take(one);
     if (choose(claim, request, kind, missing - 1, fitting[i] + 1)) return true;
     give_back();
@@ -318,19 +325,36 @@ bool DeviceSearch::keeps_constraints(const Chosen& one) const {
     const std::string& name = match ? constraint.match_attribute : constraint.distinct_attribute;
     const AttributeValue* own = attribute(stocks_.devices[one.device], name);
     if (own == nullptr) return false;
+    if (!match) {
+      const bool is_repeated = std::ranges::any_of(distinct_, [&](const auto& taken) {
+        return taken.first.first == &constraint && is_same(*own, *taken.second);
+      });
+      if (is_repeated) return false;
+      continue;
+    }
     for (const Chosen& other : chosen_) {
       if (other.claim != one.claim || !is_about(constraint, other.request)) continue;
       const AttributeValue* theirs = attribute(stocks_.devices[other.device], name);
-      if (theirs == nullptr || is_same(*own, *theirs) != match) return false;
+      if (theirs == nullptr || !is_same(*own, *theirs)) return false;
     }
   }
   return true;
 }
 
+void DeviceSearch::note_distinct(const Chosen& one, bool is_taken) {
+  if (constraints_ == Constraints::ignore) return;
+  for (const ClaimConstraint& constraint : claims_[one.claim].constraints) {
+    if (constraint.distinct_attribute.empty() || !is_about(constraint, one.request)) continue;
+    const std::pair key(&constraint, one.request.substr(0, one.request.find('/')));
+    distinct_.erase(key);
+    if (is_taken) distinct_[key] = attribute(stocks_.devices[one.device], constraint.distinct_attribute);
+  }
+}
+
 void DeviceSearch::change_counters(const Stock& stock, std::int64_t sign) {
   for (const auto& [set, uses] : stock.device->consumes) {
     for (const auto& [name, text] : uses) {
-      stocks_.counters[stock.pool][set][name] -= sign * plugin::dra::parse_quantity(text).value_or(0);
+      stocks_.counters[stock.pool][set][name] -= sign * kube::parse_quantity(text).value_or(0);
     }
   }
 }
@@ -338,6 +362,7 @@ void DeviceSearch::change_counters(const Stock& stock, std::int64_t sign) {
 void DeviceSearch::take(const Chosen& one) {
   Stock& stock = stocks_.devices[one.device];
   chosen_.push_back(one);
+  note_distinct(one, true);
   const auto used = consumption(*one.wish, *stock.pool, *stock.device);
   if (stock.device->multiple && used) {
     for (const auto& [name, amount] : *used) stock.consumed[name] += amount;
@@ -348,6 +373,7 @@ void DeviceSearch::take(const Chosen& one) {
 void DeviceSearch::give_back() {
   const Chosen one = chosen_.back();
   chosen_.pop_back();
+  note_distinct(one, false);
   Stock& stock = stocks_.devices[one.device];
   const auto used = consumption(*one.wish, *stock.pool, *stock.device);
   if (stock.device->multiple && used) {

@@ -87,6 +87,7 @@ class DeviceSearch {
   // The devices that allocationMode All means: what is free while nothing is chosen does not count, capacity does.
   [[nodiscard]] const std::vector<std::size_t>& members(const ClaimRequest& wish);
   [[nodiscard]] Fitness state_of(const ClaimRequest& wish, const Stock& stock) const;
+  void note_distinct(const Chosen& one, bool is_taken);
   void change_counters(const Stock& stock, std::int64_t sign);
 
   const Fleet& fleet_;
@@ -94,6 +95,9 @@ class DeviceSearch {
   std::vector<WantedClaim> claims_;
   Constraints constraints_ = Constraints::apply;
   std::vector<Chosen> chosen_;
+  // Of each distinctAttribute and request the value of the device that was taken last: the scheduler compares a further
+  // one with these alone, and after it gives one back the request has none (constraint.go of 1.34 to 1.37).
+  std::map<std::pair<const ClaimConstraint*, std::string>, const AttributeValue*> distinct_;
   std::map<const ClaimRequest*, std::vector<SelectorAnswer>> matches_;
   std::map<const ClaimRequest*, std::vector<std::size_t>> members_;
   int steps_ = 0;

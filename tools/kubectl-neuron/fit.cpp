@@ -11,14 +11,6 @@ namespace {
 
 using Kind = Obstacle::Kind;
 
-Obstacle obstacle(Kind kind, std::string name, std::string detail = "") {
-  Obstacle one;
-  one.kind = kind;
-  one.name = std::move(name);
-  one.detail = std::move(detail);
-  return one;
-}
-
 std::string text_of(const Taint& taint) {
   return taint.key + (taint.value.empty() ? "" : "=" + taint.value) + ":" + taint.effect;
 }
@@ -102,6 +94,14 @@ void append(std::vector<T>& all, std::vector<T> more) {
 }
 
 }  // namespace
+
+Obstacle obstacle(Kind kind, std::string name, std::string detail) {
+  Obstacle one;
+  one.kind = kind;
+  one.name = std::move(name);
+  one.detail = std::move(detail);
+  return one;
+}
 
 bool is_doubt(Kind kind) {
   return kind == Kind::selector || kind == Kind::search || kind == Kind::name_order || kind == Kind::unread;

@@ -10,14 +10,6 @@ namespace {
 
 using Kind = Obstacle::Kind;
 
-Obstacle obstacle(Kind kind, std::string name, std::string detail = "") {
-  Obstacle one;
-  one.kind = kind;
-  one.name = std::move(name);
-  one.detail = std::move(detail);
-  return one;
-}
-
 // What cannot be found may be what this user may not read.
 Kind missing(const Fleet& fleet, Kind kind) {
   return fleet.unknown.empty() ? kind : Kind::unread;

@@ -1,4 +1,4 @@
-#include "tools/kubectl-neuron/obstacle_words.h"
+#include "tools/kubectl-neuron/fit.h"
 
 #include <algorithm>
 #include <array>
