@@ -61,10 +61,10 @@ func (a *asker) settled(nodes []*cluster.Node) *asker {
 	return a
 }
 
-// ask asks so many questions, or CLUSTER_QUESTIONS.
-func (a *asker) ask(count int) {
+// ask asks so many questions, or that share of CLUSTER_QUESTIONS.
+func (a *asker) ask(count int, share float64) {
 	if long, err := strconv.Atoi(os.Getenv("CLUSTER_QUESTIONS")); err == nil {
-		count = long
+		count = int(share * float64(long))
 	}
 	defer func() {
 		for _, pod := range a.running {

@@ -91,10 +91,10 @@ func TestKubectlNeuron(t *testing.T) {
 
 	t.Run("Nodes", func(t *testing.T) { expectFleet(t, c, nodes) })
 	t.Run("Why", func(t *testing.T) { expectWhy(t, c, nodes[0]) })
-	t.Run("Questions", func(t *testing.T) { newAsker(t, c, nodes, drawCounts(cluster.Neuron)).ask(9) })
+	t.Run("Questions", func(t *testing.T) { newAsker(t, c, nodes, drawCounts(cluster.Neuron)).ask(9, 0.4) })
 	t.Run("BothNames", func(t *testing.T) {
 		needsDeep(t) // each waits for a node status
-		newAsker(t, c, nodes, drawCounts(cluster.Neuron, cluster.NeuronCore)).settled(nodes).ask(40)
+		newAsker(t, c, nodes, drawCounts(cluster.Neuron, cluster.NeuronCore)).settled(nodes).ask(40, 0.03)
 	})
 }
 
@@ -108,11 +108,13 @@ func TestKubectlNeuronModes(t *testing.T) {
 	startDriver(t, c, nodes[:1], partitioned, unmodified)
 	expectOffered(t, nodes[1], expectSplit(everyKindsCounts[2]))
 	expectReadyEverywhere(t, c, agentPod, 1)
-	t.Run("Split", func(t *testing.T) { newAsker(t, c, nodes[1:], drawCounts(cluster.Neuron, cluster.NeuronCore)).ask(3) })
-	t.Run("Claims", func(t *testing.T) { newAsker(t, c, nodes[:1], drawClaimed).ask(3) })
+	t.Run("Split", func(t *testing.T) {
+		newAsker(t, c, nodes[1:], drawCounts(cluster.Neuron, cluster.NeuronCore)).ask(3, 0.2)
+	})
+	t.Run("Claims", func(t *testing.T) { newAsker(t, c, nodes[:1], drawClaimed).ask(3, 0.3) })
 	t.Run("BothModes", func(t *testing.T) {
 		needsDeep(t)
-		newAsker(t, c, nodes, drawAny).ask(3)
+		newAsker(t, c, nodes, drawAny).ask(40, 0.07)
 	})
 }
 

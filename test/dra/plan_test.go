@@ -25,13 +25,13 @@ import (
 
 // What kubectl-neuron says of pods with random claims, on a fleet with random holders, is what the scheduler's allocator does with them:
 // whether a pod fits on each node, each change that would let it in, and how many such pods fit. Both have the same slices and claims.
-// DRA_QUESTIONS: pods for each kind of partitions (40); DRA_SEED.
+// DRA_QUESTIONS: pods for each kind of partitions (25); DRA_SEED.
 func TestKubectlNeuron(t *testing.T) {
 	program := filepath.Join(programs(t), "kubectl-neuron")
 	if _, err := os.Stat(program); err != nil {
 		t.Skip(err)
 	}
-	count, seed := fromEnvironment("DRA_QUESTIONS", 40), fromEnvironment("DRA_SEED", 1)
+	count, seed := fromEnvironment("DRA_QUESTIONS", 25), fromEnvironment("DRA_SEED", 1)
 	for i, kind := range []struct {
 		name       string
 		partitions pool.Partitions

@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "tools/kubectl-neuron/dump.h"
-#include "tools/kubectl-neuron/documents.h"
 #include "tools/kubectl-neuron/commands.h"
+#include "tools/kubectl-neuron/documents.h"
+#include "tools/kubectl-neuron/dump.h"
 
 namespace {
 

@@ -18,8 +18,6 @@ namespace {
 
 using testing::HasSubstr;
 
-// ---- The rows of docs/troubleshooting.md
-
 struct Question {
   Fleet fleet;
   Pod pod;
@@ -392,7 +390,6 @@ TEST(Why, JsonHasEverything) {
   add_pod(fleet, "q", "a", {{kNeuron, 16}});
   const Question question = waiting(fleet, {{kNeuron, 4}});
   const auto json = nlohmann::json::parse(why_json(why(question.fleet, question.pod)));
-  EXPECT_EQ(json["format"], "kubectl-neuron-why/1");
   EXPECT_EQ(json["state"], "waiting");
   EXPECT_EQ(json["answer"], "does_not_fit");
   EXPECT_EQ(json["nodes"][0]["obstacles"][0]["kind"], "too_few");
