@@ -188,24 +188,35 @@ const std::vector<std::size_t>& DeviceSearch::members(const ClaimRequest& wish) 
   return at->second;
 }
 
+std::int64_t DeviceSearch::size_of(const ClaimRequest& wish) {
+  return wish.all ? static_cast<std::int64_t>(members(wish).size()) : wish.count;
+}
+
+std::int64_t DeviceSearch::excess_of(const WantedClaim& claim) {
+  std::int64_t sum = 0;
+  for (const ClaimRequest& request : claim.requests) {
+    std::int64_t least = request.first_available.empty() ? size_of(request) : kMostPerClaim + 1;
+    for (const ClaimRequest& one : request.first_available) least = std::min(least, size_of(one));
+    sum += least;
+  }
+  return sum > kMostPerClaim ? sum : 0;
+}
+
 void DeviceSearch::begin(Constraints constraints) {
   steps_ = 0;
   over_limit_ = 0;
-  is_ended_ = false;
+  against_all_ = nullptr;
   constraints_ = Constraints::ignore;
   while (!chosen_.empty()) give_back();
   distinct_.clear();
   constraints_ = constraints;
-  for (const WantedClaim& claim : claims_) {
-    for (const ClaimRequest& request : claim.requests) {
-      if (request.all) std::ignore = members(request);
-      for (const ClaimRequest& one : request.first_available) std::ignore = members(one);
-    }
-  }
 }
 
 DeviceSearch::Outcome DeviceSearch::run(Constraints constraints) {
   begin(constraints);
+  // This reads all members() as well, while nothing is chosen.
+  for (const WantedClaim& claim : claims_) over_limit_ = std::max(over_limit_, excess_of(claim));
+  if (over_limit_ > 0) return Outcome::none;
   if (next_request(0, 0)) return Outcome::found;
   return steps_ > kMostSteps ? Outcome::gave_up : Outcome::none;
 }
@@ -236,7 +247,11 @@ std::vector<ClaimResult> DeviceSearch::results() const {
 
 bool DeviceSearch::next_request(std::size_t claim, std::size_t request) {
   if (claim >= claims_.size()) return true;
-  if (request >= claims_[claim].requests.size()) return next_request(claim + 1, 0);
+  if (request >= claims_[claim].requests.size()) {
+    if (next_request(claim + 1, 0)) return true;
+    over_limit_ = 0;  // other devices of the claims before may leave the next one another alternative
+    return false;
+  }
   const ClaimRequest& wish = claims_[claim].requests[request];
   return wish.first_available.empty() ? fill(claim, request, wish, wish.name) : first_of(claim, request, wish);
 }
@@ -246,7 +261,7 @@ bool DeviceSearch::first_of(std::size_t claim, std::size_t request, const ClaimR
   for (const ClaimRequest& one : wish.first_available) {
     over_limit_ = 0;
     if (fill(claim, request, one, wish.name + "/" + one.name)) return true;
-    if (is_ended_) return false;
+    if (against_all_ != nullptr) return false;
     over_limit = std::min(over_limit, over_limit_);
   }
   over_limit_ = over_limit;
@@ -256,7 +271,7 @@ bool DeviceSearch::first_of(std::size_t claim, std::size_t request, const ClaimR
 bool DeviceSearch::fill(std::size_t claim, std::size_t request, const ClaimRequest& wish, const std::string& name) {
   const Chosen kind{claim, 0, name, &wish};
   const auto before = std::ranges::count(chosen_, claim, &Chosen::claim);
-  const std::int64_t devices = before + (wish.all ? static_cast<std::int64_t>(members(wish).size()) : wish.count);
+  const std::int64_t devices = before + size_of(wish);
   if (devices > kMostPerClaim) {
     over_limit_ = devices;
     return false;
@@ -275,17 +290,17 @@ bool DeviceSearch::choose(std::size_t claim, std::size_t request, const Chosen& 
   for (std::size_t i = start; i < stocks_.devices.size(); ++i) {
     Chosen one = kind;
     one.device = i;
-    if (is_usable(one) && (has_distinct || keeps_constraints(one))) fitting.push_back(i);
+    if (is_usable(one) && (has_distinct || broken_by(one) == nullptr)) fitting.push_back(i);
   }
   for (std::size_t i = 0; i + static_cast<std::size_t>(missing) <= fitting.size(); ++i) {
     if (++steps_ > kMostSteps) return false;
     Chosen one = kind;
     one.device = fitting[i];
-    if (has_distinct && !keeps_constraints(one)) continue;
+    if (has_distinct && broken_by(one) != nullptr) continue;
     take(one);
     if (choose(claim, request, kind, missing - 1, fitting[i] + 1)) return true;
     give_back();
-    if (is_ended_ || over_limit_ > 0) return false;
+    if (against_all_ != nullptr || over_limit_ > 0) return false;
   }
   return false;
 }
@@ -298,11 +313,11 @@ bool DeviceSearch::take_all(std::size_t claim, std::size_t request, const Chosen
     Chosen one = kind;
     one.device = i;
     good = good && is_usable(one);
-    is_ended_ = good && !keeps_constraints(one);
-    if (!good || is_ended_) break;
+    against_all_ = good ? broken_by(one) : nullptr;
+    if (!good || against_all_ != nullptr) break;
     take(one);
   }
-  if (good && !is_ended_ && next_request(claim, request + 1)) return true;
+  if (good && against_all_ == nullptr && next_request(claim, request + 1)) return true;
   while (chosen_.size() > before) give_back();
   return false;
 }
@@ -317,28 +332,28 @@ bool DeviceSearch::is_usable(const Chosen& one) {
   });
 }
 
-bool DeviceSearch::keeps_constraints(const Chosen& one) const {
-  if (constraints_ == Constraints::ignore) return true;
+const ClaimConstraint* DeviceSearch::broken_by(const Chosen& one) const {
+  if (constraints_ == Constraints::ignore) return nullptr;
   for (const ClaimConstraint& constraint : claims_[one.claim].constraints) {
     if (!is_about(constraint, one.request)) continue;
     const bool match = !constraint.match_attribute.empty();
     const std::string& name = match ? constraint.match_attribute : constraint.distinct_attribute;
     const AttributeValue* own = attribute(stocks_.devices[one.device], name);
-    if (own == nullptr) return false;
+    if (own == nullptr) return &constraint;
     if (!match) {
       const bool is_repeated = std::ranges::any_of(distinct_, [&](const auto& taken) {
         return taken.first.first == &constraint && is_same(*own, *taken.second);
       });
-      if (is_repeated) return false;
+      if (is_repeated) return &constraint;
       continue;
     }
     for (const Chosen& other : chosen_) {
       if (other.claim != one.claim || !is_about(constraint, other.request)) continue;
       const AttributeValue* theirs = attribute(stocks_.devices[other.device], name);
-      if (theirs == nullptr || !is_same(*own, *theirs)) return false;
+      if (theirs == nullptr || !is_same(*own, *theirs)) return &constraint;
     }
   }
-  return true;
+  return nullptr;
 }
 
 void DeviceSearch::note_distinct(const Chosen& one, bool is_taken) {

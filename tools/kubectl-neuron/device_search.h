@@ -58,6 +58,9 @@ class DeviceSearch {
 
   // After `none`: as many devices as a claim would have got that can have fewer; 0: that was not the reason.
   [[nodiscard]] std::int64_t over_limit() const { return over_limit_; }
+  // After `none`: a constraint that is against one of all devices that were asked for; nullptr: that was not the
+  // reason.
+  [[nodiscard]] const ClaimConstraint* against_all() const { return against_all_; }
 
   // Parallel to stocks().devices.
   [[nodiscard]] std::vector<Rated> rate(const ClaimRequest& request);
@@ -73,6 +76,8 @@ class DeviceSearch {
   };
   static constexpr int kMostSteps = 300'000;
 
+  [[nodiscard]] std::int64_t size_of(const ClaimRequest& wish);    // devices
+  [[nodiscard]] std::int64_t excess_of(const WantedClaim& claim);  // its fewest devices, where above the limit; else 0
   void begin(Constraints constraints);
   bool next_request(std::size_t claim, std::size_t request);
   bool first_of(std::size_t claim, std::size_t request, const ClaimRequest& wish);
@@ -82,7 +87,7 @@ class DeviceSearch {
   [[nodiscard]] bool is_usable(const Chosen& one);  // but for constraints
   void take(const Chosen& one);
   void give_back();
-  [[nodiscard]] bool keeps_constraints(const Chosen& one) const;
+  [[nodiscard]] const ClaimConstraint* broken_by(const Chosen& one) const;  // nullptr: none
   [[nodiscard]] const std::vector<SelectorAnswer>& matches(const ClaimRequest& wish);
   // The devices that allocationMode All means: what is free while nothing is chosen does not count, capacity does.
   [[nodiscard]] const std::vector<std::size_t>& members(const ClaimRequest& wish);
@@ -103,7 +108,7 @@ class DeviceSearch {
   int steps_ = 0;
   // Both end the search up to the next alternative (firstAvailable), or for good.
   std::int64_t over_limit_ = 0;
-  bool is_ended_ = false;  // a constraint is against one of all devices, for which the scheduler ends with an error
+  const ClaimConstraint* against_all_ = nullptr;
 };
 
 // Of a device that is shared: what a request consumes of each capacity, its own or all of it; nullopt: it asks for one

@@ -37,6 +37,7 @@ struct Obstacle {
     no_scheduler,   // name: spec.schedulerName, of which no trace is in the cluster
     claim_missing,  // name: a claim or template that does not exist
     class_unknown,  // name: the device class, detail: the request
+    all_differ,     // all devices are asked for, against constraint `name` of claim `detail`: an error of the scheduler
     claim_limit,    // asked of at most `total` devices in one claim; name: the claim or the resource
     // Of the node.
     both_names,  // name: the container; asked: cores of its devices, free: cores by themselves; detail: "split"
@@ -96,8 +97,8 @@ struct Verdict {
 // One node. What the pod itself holds there, if it is placed, is not free.
 [[nodiscard]] Verdict fit(const Fleet& fleet, const Pod& pod, const NodeState& state);
 
-// All nodes, parallel to `states`. A pod that asks for more of a resource than a claim can have is not placed on any
-// node while one that would make a claim for it passes the pod's other rules (docs/dra.md#unmodified-pods).
+// All nodes, parallel to `states`. all_differ and claim_limit on one node that passes the pod's other rules end the
+// scheduling of the pod on all nodes (docs/dra.md#unmodified-pods).
 [[nodiscard]] std::vector<Verdict> fit_all(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states);
 
 // The pod is placed as the verdict says, which is `yes`, or goes.

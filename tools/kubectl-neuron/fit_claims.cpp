@@ -278,7 +278,12 @@ std::vector<Obstacle> claim_obstacles(const Fleet& fleet, const Pod& pod, const 
   if (!all.empty()) return all;
   const DeviceSearch::Outcome outcome = search.run(DeviceSearch::Constraints::apply);
   if (outcome == DeviceSearch::Outcome::found) devices = search.results();
-  if (outcome == DeviceSearch::Outcome::none && search.over_limit() > 0) {
+  if (outcome == DeviceSearch::Outcome::none && search.against_all() != nullptr) {
+    const ClaimConstraint& broken = *search.against_all();
+    const bool match = !broken.match_attribute.empty();
+    all.push_back(obstacle(Kind::all_differ, match ? broken.match_attribute : broken.distinct_attribute,
+                           names_of(search.claims())));
+  } else if (outcome == DeviceSearch::Outcome::none && search.over_limit() > 0) {
     all.push_back(obstacle(Kind::claim_limit, names_of(search.claims())));
     all.back().asked = search.over_limit();
     all.back().total = kMostPerClaim;

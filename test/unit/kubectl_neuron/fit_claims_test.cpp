@@ -280,7 +280,12 @@ TEST(FitClaims, AConstraintAgainstOneOfAllIsTheEndAlsoOfAlternatives) {
   one.name = "a1";
   either.first_available = {all, one};
   const ClaimConstraint same{{}, "neuron.aws.com/deviceId", ""};
-  EXPECT_EQ(fit_on(asking({either}, {same}), kPod, "a").answer, Answer::no);
+  Fleet fleet = asking({either}, {same});
+  add_node(fleet, "b", "trn1.2xlarge", Mode::claims);  // has one device alone
+  EXPECT_EQ(fit_on(fleet, kPod, "b").answer, Answer::yes);
+  for (const Verdict& verdict : fit_all(fleet, kPod, node_states(fleet))) {
+    EXPECT_THAT(kinds_of(verdict), ElementsAre(Kind::all_differ));
+  }
   std::ranges::reverse(either.first_available);
   EXPECT_EQ(fit_on(asking({either}, {same}), kPod, "a").answer, Answer::yes);
 }
