@@ -267,7 +267,8 @@ func (a *asker) end(names ...string) (ended []*core.Pod) {
 
 func (a *asker) askForFewer(pod *core.Pod, c whyChange) {
 	if c.Resource == "claim" {
-		claim := a.templates[*pod.Spec.ResourceClaims[0].ResourceClaimTemplateName].DeepCopy()
+		whole := a.templates[*pod.Spec.ResourceClaims[0].ResourceClaimTemplateName]
+		claim := whole.DeepCopy()
 		count, err := strconv.ParseInt(c.Value, 10, 64)
 		if err != nil || len(claim.Requests) != 1 {
 			a.Fatalf("%+v of %+v", c, claim)
