@@ -176,7 +176,7 @@ fuzz_suite() {
 }
 # Claims at random at twelve times the length of test/run.sh, and the agent's slices of every instance type.
 dra_suite() {
-  DRA_ALL=1 "$root/test/dra/run.sh" --steps 3000 ${seed:+--seed "$seed"} "$bin"
+  DRA_ALL=1 DRA_QUESTIONS=500 "$root/test/dra/run.sh" --steps 3000 ${seed:+--seed "$seed"} "$bin"
 }
 
 admissions_suite() {
@@ -205,12 +205,12 @@ kubelet_suite() {
 
 cluster_suite() {
   CLUSTER_DEEP=1 CLUSTER_QUESTIONS=1000 "$root/test/cluster/run.sh" \
-    -run 'TestLife|Queue|TestAdmission|TestStartOfClaims|TestRandomClaims|TestClaimsDriver|TestKubectlNeuron' "$bin"
+    -run 'TestLife|Queue|TestAdmission|TestStartOfClaims|TestRandomClaims|TestClaimsDriver|TestKubectlNeuron(Modes)?$' "$bin"
 }
 
 # Alone in its cluster: calls and memory are measured.
 fleet_suite() {
-  CLUSTER_DEEP=1 CLUSTER_SHARDS=1 CLUSTER_FLEET=${CLUSTER_FLEET:-150} "$root/test/cluster/run.sh" -run 'TestFleet' "$bin"
+  CLUSTER_DEEP=1 CLUSTER_SHARDS=1 CLUSTER_FLEET=${CLUSTER_FLEET:-150} "$root/test/cluster/run.sh" -run 'TestFleet|TestKubectlNeuronSize' "$bin"
 }
 
 # One run of the cluster suite for each version; the logs of one that fails are kept.

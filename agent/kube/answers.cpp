@@ -1,6 +1,7 @@
 #include "agent/kube/answers.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -61,6 +62,39 @@ std::optional<int> take_number(std::string_view& text) {
   const auto number = parse_int(text.substr(0, end), 0, 9999);
   text.remove_prefix(end);
   return number;
+}
+
+struct Unit {
+  std::string_view suffix;
+  std::int64_t factor = 1;
+};
+constexpr std::int64_t kKi = 1024;
+constexpr std::array<Unit, 6> kBinary = {{{"Ei", kKi* kKi* kKi* kKi* kKi* kKi},  // the greatest first
+                                          {"Pi", kKi* kKi* kKi* kKi* kKi},
+                                          {"Ti", kKi* kKi* kKi* kKi},
+                                          {"Gi", kKi* kKi* kKi},
+                                          {"Mi", kKi* kKi},
+                                          {"Ki", kKi}}};
+constexpr std::string_view kDecimal = "kMGTPE";  // powers of 1000
+
+std::int64_t power_of_ten(int power) {
+  std::int64_t factor = 1;
+  for (int i = 0; i < power; ++i) factor *= 10;
+  return factor;
+}
+
+std::optional<std::int64_t> factor_of(std::string_view suffix) {
+  if (suffix.empty()) return 1;
+  for (const Unit& unit : kBinary) {
+    if (suffix == unit.suffix) return unit.factor;
+  }
+  if (const std::size_t at = kDecimal.find(suffix); suffix.size() == 1 && at != std::string_view::npos) {
+    return power_of_ten(3 * (static_cast<int>(at) + 1));
+  }
+  constexpr int kMaxPower = 18;  // "e3", "E18"
+  if (suffix.size() < 2 || (suffix[0] != 'e' && suffix[0] != 'E') || suffix[1] == ' ') return std::nullopt;
+  const auto power = parse_int(suffix.substr(1), 0, kMaxPower);
+  return power ? std::optional(power_of_ten(*power)) : std::nullopt;
 }
 
 }  // namespace
@@ -206,6 +240,27 @@ Result<ServerVersion> server_version(Api& api) {
   TRY_ASSIGN(ApiReply reply, api.call(call));
   TRY_ASSIGN(const std::string body, body_of(std::move(reply), call));
   return parse_server_version(body);
+}
+
+std::optional<std::int64_t> parse_quantity(std::string_view text) {
+  const std::size_t digits = std::min(text.find_first_not_of("+-0123456789"), text.size());
+  const std::string_view number = text.substr(0, digits), suffix = text.substr(digits);
+  if (number.empty() || number.front() == '+') return std::nullopt;
+  const auto value = parse_i64(number);
+  if (!value) return std::nullopt;
+  constexpr std::int64_t kMilli = 1000;
+  if (suffix == "m") return *value % kMilli == 0 ? std::optional(*value / kMilli) : std::nullopt;
+  const auto factor = factor_of(suffix);
+  std::int64_t product = 0;
+  if (!factor || __builtin_mul_overflow(*value, *factor, &product)) return std::nullopt;
+  return product;
+}
+
+std::string quantity_text(std::int64_t value) {
+  for (const Unit& unit : kBinary) {
+    if (value != 0 && value % unit.factor == 0) return std::to_string(value / unit.factor) + std::string(unit.suffix);
+  }
+  return std::to_string(value);
 }
 
 }  // namespace neuron::kube

@@ -69,6 +69,11 @@ struct WatchLine {
 [[nodiscard]] Result<ListPage> parse_list_page(std::string_view text);
 [[nodiscard]] Result<WatchLine> parse_watch_line(std::string_view line);
 
+// Of Kubernetes' quantities those that a 64-bit integer can hold: "8", "96Gi", "2k", "1e3", "4000m"; else nullopt.
+[[nodiscard]] std::optional<std::int64_t> parse_quantity(std::string_view text);
+// "96Gi" where it is a multiple of a binary unit, in the greatest such unit; else decimal digits. Pure.
+[[nodiscard]] std::string quantity_text(std::int64_t value);
+
 struct ServerVersion {
   int major = 0;
   int minor = 0;

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/base/parse.h"
-#include "agent/report/document_keys.h"
+#include "agent/report/document_fields.h"
 #include "agent/report/node_report.h"
 
 namespace neuron::report {

@@ -4,8 +4,6 @@
 
 #include "agent/base/parse.h"
 #include "agent/report/document_fields.h"
-#include "agent/report/document_keys.h"
-#include "agent/report/make_node_report.h"
 #include "agent/report/node_report.h"
 
 namespace neuron::report {

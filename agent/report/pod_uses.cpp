@@ -6,7 +6,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/hardware.h"
-#include "agent/report/make_node_report.h"
+#include "agent/report/node_report.h"
 
 namespace neuron::report {
 namespace {

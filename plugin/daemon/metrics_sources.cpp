@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "agent/host/usage_reader.h"
-#include "agent/report/make_node_report.h"
+#include "agent/report/node_report.h"
 #include "neuron_version.h"
 
 namespace neuron::plugin {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "test/unit/kubectl_neuron/simulated_fleet.h"
-#include "tools/kubectl-neuron/listings.h"
+#include "tools/kubectl-neuron/commands.h"
 
 namespace {
 

@@ -4,16 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 
 	core "k8s.io/api/core/v1"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"neuron-agent.test/cluster/cluster"
 )
 
@@ -27,8 +24,8 @@ type shownNode struct {
 }
 
 type whyChange struct {
-	Kind, Sentence, To string
-	Pods               []string
+	Kind, Sentence, Node, To, Resource, Value string
+	Pods                                      []string
 }
 
 type whyAnswer struct {
@@ -63,8 +60,8 @@ func askWhy(t *testing.T, c *cluster.Cluster, pod string) (why whyAnswer, status
 	return why, status
 }
 
-// askPlan says whether the pod fits now.
-func askPlan(t *testing.T, c *cluster.Cluster, pod *core.Pod) bool {
+// askPlan gives the status of plan: 0 the pod fits now, 1 it does not, 2 that is not known.
+func askPlan(t *testing.T, c *cluster.Cluster, pod *core.Pod) int {
 	t.Helper()
 	manifest, err := json.Marshal(pod)
 	if err != nil {
@@ -75,10 +72,10 @@ func askPlan(t *testing.T, c *cluster.Cluster, pod *core.Pod) bool {
 		t.Fatal(err)
 	}
 	text, status := kubectlNeuron(t, c, "plan", "-f", file)
-	if status > 1 {
+	if status > 2 || len(text) == 0 {
 		t.Fatalf("status %d: %s", status, text)
 	}
-	return status == 0
+	return status
 }
 
 // TestKubectlNeuron asks about three kinds of nodes, compares the answers with what scheduler and agents do, and carries out the
@@ -94,7 +91,31 @@ func TestKubectlNeuron(t *testing.T) {
 
 	t.Run("Nodes", func(t *testing.T) { expectFleet(t, c, nodes) })
 	t.Run("Why", func(t *testing.T) { expectWhy(t, c, nodes[0]) })
-	t.Run("Questions", func(t *testing.T) { expectQuestions(t, c, nodes) })
+	t.Run("Questions", func(t *testing.T) { newAsker(t, c, nodes, drawCounts(cluster.Neuron)).ask(9, 0.4) })
+	t.Run("BothNames", func(t *testing.T) {
+		needsDeep(t) // each waits for a node status
+		newAsker(t, c, nodes, drawCounts(cluster.Neuron, cluster.NeuronCore)).settled(nodes).ask(40, 0.03)
+	})
+}
+
+// TestKubectlNeuronModes: the same questions about a node with a driver for claims, and one with each device under one name.
+func TestKubectlNeuronModes(t *testing.T) {
+	c := cluster.Get(t)
+	nodes := c.Nodes(t, trn1DRA, cluster.Inf2)
+	split := cluster.DefaultAgent(t)
+	split.Spec.Template.Spec.Containers[0].Args = splitArguments
+	c.StartAgent(t, split)
+	startDriver(t, c, nodes[:1], partitioned, unmodified)
+	expectOffered(t, nodes[1], expectSplit(everyKindsCounts[2]))
+	expectReadyEverywhere(t, c, agentPod, 1)
+	t.Run("Split", func(t *testing.T) {
+		newAsker(t, c, nodes[1:], drawCounts(cluster.Neuron, cluster.NeuronCore)).ask(3, 0.2)
+	})
+	t.Run("Claims", func(t *testing.T) { newAsker(t, c, nodes[:1], drawClaimed).ask(3, 0.3) })
+	t.Run("BothModes", func(t *testing.T) {
+		needsDeep(t)
+		newAsker(t, c, nodes, drawAny).ask(40, 0.07)
+	})
 }
 
 func expectFleet(t *testing.T, c *cluster.Cluster, nodes []*cluster.Node) {
@@ -159,57 +180,4 @@ func expectWhy(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 		t.Errorf("after the change: status %d, %+v", status, why)
 	}
 	c.DeletePod(t, "default", "waits")
-}
-
-// expectQuestions asks whether pods drawn at random fit, and lets the scheduler decide: CLUSTER_QUESTIONS of them, 12 without.
-func expectQuestions(t *testing.T, c *cluster.Cluster, nodes []*cluster.Node) {
-	count, err := strconv.Atoi(os.Getenv("CLUSTER_QUESTIONS"))
-	if err != nil {
-		count = 12
-	}
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 0))
-	t.Logf("seed %d", seed)
-	var running []string
-	defer func() {
-		for _, name := range running {
-			c.DeletePod(t, "default", name)
-		}
-	}()
-	for i := range count {
-		n := nodes[random.IntN(len(nodes))]
-		ask := cluster.Ask{cluster.Neuron: strconv.Itoa(1 + random.IntN(18))}
-		if random.IntN(2) == 0 {
-			ask[cluster.EFA] = strconv.Itoa(1 + random.IntN(10))
-		}
-		name := fmt.Sprintf("question-%d", i)
-		w := onNode(name, n, ask)
-		template := w.PodTemplate()
-		pod := &core.Pod{TypeMeta: meta.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: template.ObjectMeta, Spec: template.Spec}
-		pod.Name = name
-		fits := askPlan(t, c, pod)
-		c.CreatePod(t, "default", pod)
-		var placed bool
-		cluster.Eventually(t, cluster.Patience, name+" is placed or refused by the scheduler", func() error {
-			state := c.Kubectl(t, "get", "pod", name, "-o", `jsonpath={.spec.nodeName}/{.status.conditions[?(@.type=="PodScheduled")].reason}`)
-			placed = state != "/" && state[0] != '/'
-			if !placed && state != "/Unschedulable" {
-				return fmt.Errorf("state %q", state)
-			}
-			return nil
-		})
-		if placed != fits {
-			t.Errorf("%s asks for %v on %s: kubectl neuron said %v, the scheduler %v", name, ask, n.Name, fits, placed)
-		}
-		if placed {
-			running = append(running, name)
-			c.ReportsOf(t, "default", name)
-		} else {
-			c.DeletePod(t, "default", name)
-		}
-		if len(running) > 4 {
-			c.DeletePod(t, "default", running[0])
-			running = running[1:]
-		}
-	}
 }

@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
+#include "tools/kubectl-neuron/commands.h"
+#include "tools/kubectl-neuron/documents.h"
 #include "tools/kubectl-neuron/dump.h"
-#include "tools/kubectl-neuron/fields.h"
-#include "tools/kubectl-neuron/listings.h"
 
 namespace {
 
@@ -31,7 +31,7 @@ Documents around() {
 void show(const Documents& documents) {
   const neuron::fleet::Fleet fleet = neuron::fleet::make_fleet(documents);
   for (const Output output : {Output::table, Output::wide, Output::csv, Output::json}) {
-    const std::string text = nodes_listing(fleet, output) + pods_listing(fleet, output, "");
+    const std::string text = nodes_listing(fleet, output) + pods_listing(fleet, {}, output, "");
     require(text.find('\x1b') == std::string::npos);
   }
 }

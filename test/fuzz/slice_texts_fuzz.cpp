@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "agent/kube/answers.h"
 #include "plugin/dra/slices/publisher.h"
 
 namespace {
@@ -56,6 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     for (const Slice& slice : list->objects) check_slice(slice);
     check_plan(list->objects);
   }
-  if (const auto value = parse_quantity(text)) require(parse_quantity(quantity_text(*value)) == value);
+  if (const auto value = neuron::kube::parse_quantity(text))
+    require(neuron::kube::parse_quantity(neuron::kube::quantity_text(*value)) == value);
   return 0;
 }

@@ -39,7 +39,7 @@ _kubectl_neuron() {
             ;;
           plan) words="-f --filename --replicas -o --output $common" ;;
           top) words="--by --sort --filter --interval --once --json $common" ;;
-          map) words="-o --output $common" ;;
+          map) words="-o --output --force $common" ;;
           dump) words="--anonymise $common" ;;
         esac
       fi

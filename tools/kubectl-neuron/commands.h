@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tools/kubectl-neuron/options.h"
+#include "tools/kubectl-neuron/top.h"
 
 // The commands, one file each. add_X declares the options of a command and is called once; run_X is called when the
 // command was given, and returns the exit status (options.h). main.cpp has the table.
@@ -54,6 +55,7 @@ void add_dump(CLI::App& command, DumpOptions& own);
 struct MapOptions {
   std::string format;
   std::string file;
+  bool force = false;  // replaces an existing file
 };
 void add_map(CLI::App& command, MapOptions& own);
 [[nodiscard]] int run_map(const Options& options, const MapOptions& own);
@@ -69,5 +71,15 @@ struct TopOptions {
 };
 void add_top(CLI::App& command, TopOptions& own);
 [[nodiscard]] int run_top(const Options& options, const TopOptions& own);
+
+// -o table|wide|json|csv.
+void add_output(CLI::App& command, std::string& output);
+[[nodiscard]] Output output_of(const std::string& text);
+
+// The whole text of a command. Pure.
+[[nodiscard]] std::string nodes_listing(const Fleet& fleet, Output output);
+// `only_namespace`: "" = all.
+[[nodiscard]] std::string pods_listing(const Fleet& fleet, const Usages& usages, Output output,
+                                       const std::string& only_namespace);
 
 }  // namespace neuron::fleet

@@ -5,14 +5,14 @@
 #include <tuple>
 #include <utility>
 
-#include "plugin/dra/slices/publisher.h"
+#include "agent/kube/answers.h"
 
 namespace neuron::fleet {
 namespace {
 
 std::optional<std::int64_t> quantity(const Labels& quantities, const std::string& name) {
   const auto found = quantities.find(name);
-  return found == quantities.end() ? std::nullopt : plugin::dra::parse_quantity(found->second);
+  return found == quantities.end() ? std::nullopt : kube::parse_quantity(found->second);
 }
 
 const AttributeValue* attribute(const Stock& stock, const std::string& name) {
@@ -42,10 +42,21 @@ void add_claim(const Claim& claim, Stock& stock, const AllocatedDevice& device) 
   if (device.admin_access) return;
   if (!stock.device->multiple || device.consumed_capacity.empty()) stock.held = true;
   for (const auto& [name, text] : device.consumed_capacity) {
-    stock.consumed[name] += plugin::dra::parse_quantity(text).value_or(0);
+    stock.consumed[name] += kube::parse_quantity(text).value_or(0);
   }
   for (const std::string& pod : claim.reserved_for) stock.holders.push_back(claim.claim_namespace + "/" + pod);
   if (claim.reserved_for.empty()) stock.holders.push_back("claim " + claim.claim_namespace + "/" + claim.name);
+}
+
+// Whether a device has left what a request consumes of it; nullopt: as consumption().
+std::optional<bool> has_capacity(const ClaimRequest& wish, const Stock& stock) {
+  const auto need = consumption(wish, *stock.pool, *stock.device);
+  if (!need) return std::nullopt;
+  return std::ranges::all_of(*need, [&](const auto& one) {
+    const auto used = stock.consumed.find(one.first);
+    const bool is_consumed = stock.device->multiple && used != stock.consumed.end();
+    return one.second <= quantity(stock.device->capacity, one.first).value_or(0) - (is_consumed ? used->second : 0);
+  });
 }
 
 }  // namespace
@@ -59,7 +70,7 @@ std::optional<std::map<std::string, std::int64_t>> consumption(const ClaimReques
     asked[name.starts_with(own) ? name.substr(own.size()) : name] = text;
   }
   for (const auto& [name, text] : asked) {
-    const auto need = plugin::dra::parse_quantity(text), have = quantity(device.capacity, name);
+    const auto need = kube::parse_quantity(text), have = quantity(device.capacity, name);
     if (!need || !have) return std::nullopt;
     all[name] = *need;
   }
@@ -67,7 +78,7 @@ std::optional<std::map<std::string, std::int64_t>> consumption(const ClaimReques
   for (const auto& [name, text] : device.capacity) {
     // The policies of this driver's slices: of the cores all by default, of the memory none.
     const bool none = name == "memory" && device.attributes.contains("resourceType");
-    if (!asked.contains(name)) all[name] = none ? 0 : plugin::dra::parse_quantity(text).value_or(0);
+    if (!asked.contains(name)) all[name] = none ? 0 : kube::parse_quantity(text).value_or(0);
   }
   return all;
 }
@@ -78,7 +89,7 @@ Stocks stocks_of(const NodeState& state) {
   for (const Pool& pool : state.pools) {
     auto& counters = stocks.counters[&pool];
     for (const auto& [set, values] : pool.counters) {
-      for (const auto& [name, text] : values) counters[set][name] = plugin::dra::parse_quantity(text).value_or(0);
+      for (const auto& [name, text] : values) counters[set][name] = kube::parse_quantity(text).value_or(0);
     }
     for (const SliceDevice& device : pool.devices) {
       places[{pool.driver, pool.name, device.name}] = stocks.devices.size();
@@ -95,7 +106,7 @@ Stocks stocks_of(const NodeState& state) {
       if (device.admin_access || !counted.insert(at->second).second) continue;
       for (const auto& [set, uses] : stock.device->consumes) {
         for (const auto& [name, text] : uses) {
-          stocks.counters[stock.pool][set][name] -= plugin::dra::parse_quantity(text).value_or(0);
+          stocks.counters[stock.pool][set][name] -= kube::parse_quantity(text).value_or(0);
         }
       }
     }
@@ -132,15 +143,8 @@ Fitness DeviceSearch::state_of(const ClaimRequest& wish, const Stock& stock) con
       std::ranges::any_of(stock.device->taints, [&](const Taint& taint) { return !endures(wish, taint); });
   // The driver's counters and shares make admin access wait as well (docs/dra.md#admin-access).
   if (stock.held && (!wish.admin_access || stock.device->multiple)) return Fitness::held;
-  const bool shared = stock.device->multiple;
-  const auto need = consumption(wish, *stock.pool, *stock.device);
-  if (!need) return Fitness::unknown;
-  for (const auto& [name, amount] : *need) {
-    const auto used = stock.consumed.find(name);
-    const std::int64_t left = quantity(stock.device->capacity, name).value_or(0) -
-                              (shared && used != stock.consumed.end() ? used->second : 0);
-    if (amount > left) return Fitness::capacity;
-  }
+  const auto enough = has_capacity(wish, stock);
+  if (!enough || !*enough) return enough ? Fitness::capacity : Fitness::unknown;
   const auto counters = stocks_.counters.find(stock.pool);
   for (const auto& [set, uses] : stock.device->consumes) {
     for (const auto& [name, text] : uses) {
@@ -148,7 +152,7 @@ Fitness DeviceSearch::state_of(const ClaimRequest& wish, const Stock& stock) con
       const auto found = sets.find(set);
       const auto left = found == sets.end() ? std::map<std::string, std::int64_t>{} : found->second;
       const auto one = left.find(name);
-      const std::int64_t use = plugin::dra::parse_quantity(text).value_or(0);
+      const std::int64_t use = kube::parse_quantity(text).value_or(0);
       if (use > (one == left.end() ? 0 : one->second)) return Fitness::counters;
     }
   }
@@ -173,18 +177,52 @@ std::vector<Rated> DeviceSearch::rate(const ClaimRequest& request) {
   return all;
 }
 
-DeviceSearch::Outcome DeviceSearch::run(Constraints constraints) {
-  constraints_ = constraints;
+const std::vector<std::size_t>& DeviceSearch::members(const ClaimRequest& wish) {
+  const auto [at, is_new] = members_.try_emplace(&wish);
+  if (!is_new) return at->second;
+  const std::vector<SelectorAnswer>& selected = matches(wish);
+  for (std::size_t i = 0; i < selected.size(); ++i) {
+    const bool is_member = selected[i].match == Match::yes && has_capacity(wish, stocks_.devices[i]).value_or(false);
+    if (is_member) at->second.push_back(i);
+  }
+  return at->second;
+}
+
+std::int64_t DeviceSearch::size_of(const ClaimRequest& wish) {
+  return wish.all ? static_cast<std::int64_t>(members(wish).size()) : wish.count;
+}
+
+std::int64_t DeviceSearch::excess_of(const WantedClaim& claim) {
+  std::int64_t sum = 0;
+  for (const ClaimRequest& request : claim.requests) {
+    std::int64_t least = request.first_available.empty() ? size_of(request) : kMostPerClaim + 1;
+    for (const ClaimRequest& one : request.first_available) least = std::min(least, size_of(one));
+    sum += least;
+  }
+  return sum > kMostPerClaim ? sum : 0;
+}
+
+void DeviceSearch::begin(Constraints constraints) {
   steps_ = 0;
+  over_limit_ = 0;
+  against_all_ = nullptr;
+  constraints_ = Constraints::ignore;
   while (!chosen_.empty()) give_back();
+  distinct_.clear();
+  constraints_ = constraints;
+}
+
+DeviceSearch::Outcome DeviceSearch::run(Constraints constraints) {
+  begin(constraints);
+  // This reads all members() as well, while nothing is chosen.
+  for (const WantedClaim& claim : claims_) over_limit_ = std::max(over_limit_, excess_of(claim));
+  if (over_limit_ > 0) return Outcome::none;
   if (next_request(0, 0)) return Outcome::found;
   return steps_ > kMostSteps ? Outcome::gave_up : Outcome::none;
 }
 
 DeviceSearch::Outcome DeviceSearch::run_alone(const ClaimRequest& request) {
-  constraints_ = Constraints::ignore;
-  steps_ = 0;
-  while (!chosen_.empty()) give_back();
+  begin(Constraints::ignore);
   // Beyond the last claim: nothing follows.
   const bool found = fill(claims_.size(), 0, request, request.name);
   if (found) return Outcome::found;
@@ -200,7 +238,7 @@ std::vector<ClaimResult> DeviceSearch::results() const {
                            stock.device->name, one.wish->admin_access, {}};
     if (stock.device->multiple) {
       const auto used = consumption(*one.wish, *stock.pool, *stock.device);
-      for (const auto& [name, amount] : *used) device.consumed_capacity[name] = plugin::dra::quantity_text(amount);
+      for (const auto& [name, amount] : *used) device.consumed_capacity[name] = kube::quantity_text(amount);
     }
     all[one.claim].devices.push_back(std::move(device));
   }
@@ -209,85 +247,129 @@ std::vector<ClaimResult> DeviceSearch::results() const {
 
 bool DeviceSearch::next_request(std::size_t claim, std::size_t request) {
   if (claim >= claims_.size()) return true;
-  if (request >= claims_[claim].requests.size()) return next_request(claim + 1, 0);
+  if (request >= claims_[claim].requests.size()) {
+    if (next_request(claim + 1, 0)) return true;
+    over_limit_ = 0;  // other devices of the claims before may leave the next one another alternative
+    return false;
+  }
   const ClaimRequest& wish = claims_[claim].requests[request];
-  if (wish.first_available.empty()) return fill(claim, request, wish, wish.name);
-  return std::ranges::any_of(wish.first_available, [&](const ClaimRequest& one) {
-    return fill(claim, request, one, wish.name + "/" + one.name);
-  });
+  return wish.first_available.empty() ? fill(claim, request, wish, wish.name) : first_of(claim, request, wish);
+}
+
+bool DeviceSearch::first_of(std::size_t claim, std::size_t request, const ClaimRequest& wish) {
+  std::int64_t over_limit = kMostPerClaim + 1;  // where each alternative is
+  for (const ClaimRequest& one : wish.first_available) {
+    over_limit_ = 0;
+    if (fill(claim, request, one, wish.name + "/" + one.name)) return true;
+    if (against_all_ != nullptr) return false;
+    over_limit = std::min(over_limit, over_limit_);
+  }
+  over_limit_ = over_limit;
+  return false;
 }
 
 bool DeviceSearch::fill(std::size_t claim, std::size_t request, const ClaimRequest& wish, const std::string& name) {
   const Chosen kind{claim, 0, name, &wish};
+  const auto before = std::ranges::count(chosen_, claim, &Chosen::claim);
+  const std::int64_t devices = before + size_of(wish);
+  if (devices > kMostPerClaim) {
+    over_limit_ = devices;
+    return false;
+  }
   return wish.all ? take_all(claim, request, kind) : choose(claim, request, kind, wish.count, 0);
 }
 
 bool DeviceSearch::choose(std::size_t claim, std::size_t request, const Chosen& kind, std::int64_t missing,
                           std::size_t start) {
   if (missing == 0) return next_request(claim, request + 1);
+  const bool has_distinct =  // what is refused now may be possible once others are given back
+      constraints_ == Constraints::apply &&
+      std::ranges::any_of(claims_[kind.claim].constraints,
+                          [](const ClaimConstraint& one) { return !one.distinct_attribute.empty(); });
   std::vector<std::size_t> fitting;
   for (std::size_t i = start; i < stocks_.devices.size(); ++i) {
     Chosen one = kind;
     one.device = i;
-    if (may_take(one)) fitting.push_back(i);
+    if (is_usable(one) && (has_distinct || broken_by(one) == nullptr)) fitting.push_back(i);
   }
   for (std::size_t i = 0; i + static_cast<std::size_t>(missing) <= fitting.size(); ++i) {
     if (++steps_ > kMostSteps) return false;
     Chosen one = kind;
     one.device = fitting[i];
+    if (has_distinct && broken_by(one) != nullptr) continue;
     take(one);
     if (choose(claim, request, kind, missing - 1, fitting[i] + 1)) return true;
     give_back();
+    if (against_all_ != nullptr || over_limit_ > 0) return false;
   }
   return false;
 }
 
 bool DeviceSearch::take_all(std::size_t claim, std::size_t request, const Chosen& kind) {
   const std::size_t before = chosen_.size();
-  const std::vector<SelectorAnswer>& selected = matches(*kind.wish);
-  bool good = true;
-  for (std::size_t i = 0; i < selected.size() && good; ++i) {
-    if (selected[i].match != Match::yes) continue;
+  const bool is_whole = std::ranges::all_of(stocks_.counters, [](const auto& pool) { return pool.first->complete; });
+  bool good = is_whole && !members(*kind.wish).empty();
+  for (const std::size_t i : members(*kind.wish)) {
     Chosen one = kind;
     one.device = i;
-    good = may_take(one);
-    if (good) take(one);
+    good = good && is_usable(one);
+    against_all_ = good ? broken_by(one) : nullptr;
+    if (!good || against_all_ != nullptr) break;
+    take(one);
   }
-  if (good && chosen_.size() > before && next_request(claim, request + 1)) return true;
+  if (good && against_all_ == nullptr && next_request(claim, request + 1)) return true;
   while (chosen_.size() > before) give_back();
   return false;
 }
 
-bool DeviceSearch::may_take(const Chosen& one) {
+bool DeviceSearch::is_usable(const Chosen& one) {
   const Stock& stock = stocks_.devices[one.device];
   if (matches(*one.wish)[one.device].match != Match::yes || state_of(*one.wish, stock) != Fitness::free) return false;
-  const bool again = std::ranges::any_of(chosen_, [&](const Chosen& other) {
-    return other.device == one.device && (!stock.device->multiple || other.wish == one.wish);
+  return std::ranges::none_of(chosen_, [&](const Chosen& other) {
+    if (other.device != one.device) return false;
+    if (stock.device->multiple) return other.wish == one.wish;
+    return !one.wish->admin_access || other.claim == one.claim;
   });
-  return !again && keeps_constraints(one);
 }
 
-bool DeviceSearch::keeps_constraints(const Chosen& one) const {
-  if (constraints_ == Constraints::ignore) return true;
+const ClaimConstraint* DeviceSearch::broken_by(const Chosen& one) const {
+  if (constraints_ == Constraints::ignore) return nullptr;
   for (const ClaimConstraint& constraint : claims_[one.claim].constraints) {
     if (!is_about(constraint, one.request)) continue;
     const bool match = !constraint.match_attribute.empty();
     const std::string& name = match ? constraint.match_attribute : constraint.distinct_attribute;
     const AttributeValue* own = attribute(stocks_.devices[one.device], name);
-    if (own == nullptr) return false;
+    if (own == nullptr) return &constraint;
+    if (!match) {
+      const bool is_repeated = std::ranges::any_of(distinct_, [&](const auto& taken) {
+        return taken.first.first == &constraint && is_same(*own, *taken.second);
+      });
+      if (is_repeated) return &constraint;
+      continue;
+    }
     for (const Chosen& other : chosen_) {
       if (other.claim != one.claim || !is_about(constraint, other.request)) continue;
       const AttributeValue* theirs = attribute(stocks_.devices[other.device], name);
-      if (theirs == nullptr || is_same(*own, *theirs) != match) return false;
+      if (theirs == nullptr || !is_same(*own, *theirs)) return &constraint;
     }
   }
-  return true;
+  return nullptr;
+}
+
+void DeviceSearch::note_distinct(const Chosen& one, bool is_taken) {
+  if (constraints_ == Constraints::ignore) return;
+  for (const ClaimConstraint& constraint : claims_[one.claim].constraints) {
+    if (constraint.distinct_attribute.empty() || !is_about(constraint, one.request)) continue;
+    const std::pair key(&constraint, one.request.substr(0, one.request.find('/')));
+    distinct_.erase(key);
+    if (is_taken) distinct_[key] = attribute(stocks_.devices[one.device], constraint.distinct_attribute);
+  }
 }
 
 void DeviceSearch::change_counters(const Stock& stock, std::int64_t sign) {
   for (const auto& [set, uses] : stock.device->consumes) {
     for (const auto& [name, text] : uses) {
-      stocks_.counters[stock.pool][set][name] -= sign * plugin::dra::parse_quantity(text).value_or(0);
+      stocks_.counters[stock.pool][set][name] -= sign * kube::parse_quantity(text).value_or(0);
     }
   }
 }
@@ -295,7 +377,7 @@ void DeviceSearch::change_counters(const Stock& stock, std::int64_t sign) {
 void DeviceSearch::take(const Chosen& one) {
   Stock& stock = stocks_.devices[one.device];
   chosen_.push_back(one);
-  if (one.wish->admin_access) return;
+  note_distinct(one, true);
   const auto used = consumption(*one.wish, *stock.pool, *stock.device);
   if (stock.device->multiple && used) {
     for (const auto& [name, amount] : *used) stock.consumed[name] += amount;
@@ -306,7 +388,7 @@ void DeviceSearch::take(const Chosen& one) {
 void DeviceSearch::give_back() {
   const Chosen one = chosen_.back();
   chosen_.pop_back();
-  if (one.wish->admin_access) return;
+  note_distinct(one, false);
   Stock& stock = stocks_.devices[one.device];
   const auto used = consumption(*one.wish, *stock.pool, *stock.device);
   if (stock.device->multiple && used) {

@@ -56,6 +56,12 @@ class DeviceSearch {
   [[nodiscard]] Outcome run_alone(const ClaimRequest& request);
   [[nodiscard]] std::vector<ClaimResult> results() const;  // after `found`
 
+  // After `none`: as many devices as a claim would have got that can have fewer; 0: that was not the reason.
+  [[nodiscard]] std::int64_t over_limit() const { return over_limit_; }
+  // After `none`: a constraint that is against one of all devices that were asked for; nullptr: that was not the
+  // reason.
+  [[nodiscard]] const ClaimConstraint* against_all() const { return against_all_; }
+
   // Parallel to stocks().devices.
   [[nodiscard]] std::vector<Rated> rate(const ClaimRequest& request);
   [[nodiscard]] const Stocks& stocks() const { return stocks_; }
@@ -70,16 +76,23 @@ class DeviceSearch {
   };
   static constexpr int kMostSteps = 300'000;
 
+  [[nodiscard]] std::int64_t size_of(const ClaimRequest& wish);    // devices
+  [[nodiscard]] std::int64_t excess_of(const WantedClaim& claim);  // its fewest devices, where above the limit; else 0
+  void begin(Constraints constraints);
   bool next_request(std::size_t claim, std::size_t request);
+  bool first_of(std::size_t claim, std::size_t request, const ClaimRequest& wish);
   bool fill(std::size_t claim, std::size_t request, const ClaimRequest& wish, const std::string& name);
   bool choose(std::size_t claim, std::size_t request, const Chosen& kind, std::int64_t missing, std::size_t start);
   bool take_all(std::size_t claim, std::size_t request, const Chosen& kind);
-  [[nodiscard]] bool may_take(const Chosen& one);
+  [[nodiscard]] bool is_usable(const Chosen& one);  // but for constraints
   void take(const Chosen& one);
   void give_back();
-  [[nodiscard]] bool keeps_constraints(const Chosen& one) const;
+  [[nodiscard]] const ClaimConstraint* broken_by(const Chosen& one) const;  // nullptr: none
   [[nodiscard]] const std::vector<SelectorAnswer>& matches(const ClaimRequest& wish);
+  // The devices that allocationMode All means: what is free while nothing is chosen does not count, capacity does.
+  [[nodiscard]] const std::vector<std::size_t>& members(const ClaimRequest& wish);
   [[nodiscard]] Fitness state_of(const ClaimRequest& wish, const Stock& stock) const;
+  void note_distinct(const Chosen& one, bool is_taken);
   void change_counters(const Stock& stock, std::int64_t sign);
 
   const Fleet& fleet_;
@@ -87,8 +100,15 @@ class DeviceSearch {
   std::vector<WantedClaim> claims_;
   Constraints constraints_ = Constraints::apply;
   std::vector<Chosen> chosen_;
+  // Of each distinctAttribute and request the value of the device that was taken last: the scheduler compares a further
+  // one with these alone, and after it gives one back the request has none (constraint.go of 1.34 to 1.37).
+  std::map<std::pair<const ClaimConstraint*, std::string>, const AttributeValue*> distinct_;
   std::map<const ClaimRequest*, std::vector<SelectorAnswer>> matches_;
+  std::map<const ClaimRequest*, std::vector<std::size_t>> members_;
   int steps_ = 0;
+  // Both end the search up to the next alternative (firstAvailable), or for good.
+  std::int64_t over_limit_ = 0;
+  const ClaimConstraint* against_all_ = nullptr;
 };
 
 // Of a device that is shared: what a request consumes of each capacity, its own or all of it; nullopt: it asks for one

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,7 +35,7 @@ struct AgentAnswer {
 
 // Passive data. All texts are foreign and bounded.
 struct Documents {
-  // By kind: lists as JSON objects {"items": […]}, a page each, without the fields that no command reads (fields.h).
+  // By kind: lists as JSON objects {"items": […]}, a page each, without the fields that no command reads (kept_page).
   std::array<std::vector<std::string>, kKinds> lists;
   std::map<std::string, AgentAnswer> agents;  // by node name
   std::string read_at;                        // RFC 3339
@@ -72,7 +73,7 @@ struct ClusterFlags {
   [[nodiscard]] std::vector<std::string> words() const;  // without the namespace
 };
 
-// GETs of the API server. kubectl.h is the real one; a test has answers in memory.
+// GETs of the API server. open_kubectl() gives the real one; a test has answers in memory.
 class ClusterReader {
  public:
   virtual ~ClusterReader() = default;
@@ -101,5 +102,24 @@ struct ReadLimits {
 [[nodiscard]] Result<Documents> read_documents(ClusterReader& cluster, const std::string& own_namespace,
                                                const Wanted& wanted, const Progress& progress,
                                                const ReadLimits& limits = {});
+
+// A page of a list: what is kept of it, and where the next begins. Passive data.
+struct Page {
+  std::string text;  // {"items":[…]}
+  std::string next;  // for `continue`; "" on the last page
+  std::size_t items = 0;
+};
+
+// The page in `body`, an API server's answer, with the fields that commands read, and no others: environment variables,
+// annotations, volumes and managed fields of pods are in no document and no dump. Pure. Errors: data_corrupt.
+[[nodiscard]] Result<Page> kept_page(Kind kind, std::string_view body);
+
+// The path of the program `name` on PATH. Errors: not_found, with the remedy.
+[[nodiscard]] Result<std::string> find_on_path(const std::string& name);
+
+// Calls to the API server through kubectl. A child `kubectl proxy` serves them on a socket in a private directory, and
+// ends with this process; where it cannot be started, each call runs `kubectl get --raw`. Before any other thread.
+// Errors: not_found (no kubectl on PATH).
+[[nodiscard]] Result<std::unique_ptr<ClusterReader>> open_kubectl(const ClusterFlags& flags);
 
 }  // namespace neuron::fleet

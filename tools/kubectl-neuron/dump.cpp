@@ -7,6 +7,7 @@
 #include "agent/base/parse.h"
 #include "agent/host/root_source.h"
 #include "agent/kube/answers.h"
+#include "tools/kubectl-neuron/commands.h"
 #include "tools/neuron-gather/output.h"
 
 namespace neuron::fleet {
@@ -120,6 +121,19 @@ Result<void> write_dump(const Documents& documents, const std::string& path) {
   if (capture.full()) return fail(ErrorCode::data_corrupt, path + ": the documents are larger than a dump may be");
   return gather::write_output(
       capture, path, [](const gather::Unfinished&) { return true; }, "kubectl-neuron");
+}
+
+void add_dump(CLI::App& command, DumpOptions& own) {
+  command.add_option("FILE", own.file, "A new .tar.gz or directory; -: standard output")->type_name("")->required();
+  command.add_flag("--anonymise", own.anonymise, "Replace names of nodes, pods and namespaces");
+}
+
+int run_dump(const Options& options, const DumpOptions& own) {
+  auto documents = documents_of(options, {.agents = true, .metrics = true, .claim_templates = true, .events = true});
+  if (!documents) return fail_with(documents.error());
+  if (own.anonymise) anonymise(*documents);
+  const auto written = write_dump(*documents, own.file);
+  return written ? kExitOk : fail_with(written.error());
 }
 
 }  // namespace neuron::fleet

@@ -1,4 +1,4 @@
-#include "tools/kubectl-neuron/fields.h"
+#include "tools/kubectl-neuron/documents.h"
 
 #include <initializer_list>
 #include <map>

@@ -11,14 +11,6 @@ namespace {
 
 using Kind = Obstacle::Kind;
 
-Obstacle obstacle(Kind kind, std::string name, std::string detail = "") {
-  Obstacle one;
-  one.kind = kind;
-  one.name = std::move(name);
-  one.detail = std::move(detail);
-  return one;
-}
-
 std::string text_of(const Taint& taint) {
   return taint.key + (taint.value.empty() ? "" : "=" + taint.value) + ":" + taint.effect;
 }
@@ -96,12 +88,24 @@ Verdict verdict_of(std::vector<Obstacle> obstacles, std::vector<ClaimResult> dev
   return verdict;
 }
 
+bool ends_scheduling(const Obstacle& one) {
+  return one.kind == Kind::all_differ || one.kind == Kind::claim_limit;
+}
+
 template <typename T>
 void append(std::vector<T>& all, std::vector<T> more) {
   all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
 }  // namespace
+
+Obstacle obstacle(Kind kind, std::string name, std::string detail) {
+  Obstacle one;
+  one.kind = kind;
+  one.name = std::move(name);
+  one.detail = std::move(detail);
+  return one;
+}
 
 bool is_doubt(Kind kind) {
   return kind == Kind::selector || kind == Kind::search || kind == Kind::name_order || kind == Kind::unread;
@@ -157,14 +161,14 @@ std::vector<Verdict> fit_all(const Fleet& fleet, const Pod& pod, const std::vect
   std::optional<Obstacle> limit;
   for (const NodeState& state : states) {
     const Verdict& verdict = all.emplace_back(fit(fleet, pod, state));
-    const auto over = std::ranges::find(verdict.obstacles, Kind::claim_limit, &Obstacle::kind);
-    const bool counts = over != verdict.obstacles.end() && node_obstacles(pod, state.node).empty();
-    if (!limit && counts && class_of_resource(fleet, over->name) != nullptr) limit = *over;
+    const auto end = std::ranges::find_if(verdict.obstacles, ends_scheduling);
+    const bool counts = !limit && end != verdict.obstacles.end() && node_obstacles(pod, state.node).empty() &&
+                        count_obstacles(fleet, pod, state).empty();
+    if (counts) limit = *end;
   }
   if (!limit) return all;
   for (Verdict& verdict : all) {
-    const bool has_it =
-        std::ranges::find(verdict.obstacles, Kind::claim_limit, &Obstacle::kind) != verdict.obstacles.end();
+    const bool has_it = std::ranges::any_of(verdict.obstacles, ends_scheduling);
     if (!has_it) verdict.obstacles.insert(verdict.obstacles.begin(), *limit);
     verdict.answer = Answer::no;
     verdict.devices.clear();

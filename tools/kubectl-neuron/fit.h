@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/kubectl-neuron/fleet.h"
@@ -36,6 +37,7 @@ struct Obstacle {
     no_scheduler,   // name: spec.schedulerName, of which no trace is in the cluster
     claim_missing,  // name: a claim or template that does not exist
     class_unknown,  // name: the device class, detail: the request
+    all_differ,     // all devices are asked for, against constraint `name` of claim `detail`: an error of the scheduler
     claim_limit,    // asked of at most `total` devices in one claim; name: the claim or the resource
     // Of the node.
     both_names,  // name: the container; asked: cores of its devices, free: cores by themselves; detail: "split"
@@ -75,6 +77,7 @@ struct Obstacle {
   friend auto operator<=>(const Obstacle&, const Obstacle&) = default;
 };
 
+[[nodiscard]] Obstacle obstacle(Obstacle::Kind kind, std::string name, std::string detail = "");  // without numbers
 [[nodiscard]] bool is_doubt(Obstacle::Kind kind);   // selector, search, name_order, unread
 [[nodiscard]] bool is_of_pod(Obstacle::Kind kind);  // the same on every node
 
@@ -94,8 +97,8 @@ struct Verdict {
 // One node. What the pod itself holds there, if it is placed, is not free.
 [[nodiscard]] Verdict fit(const Fleet& fleet, const Pod& pod, const NodeState& state);
 
-// All nodes, parallel to `states`. A pod that asks for more of a resource than a claim can have is not placed on any
-// node while one that would make a claim for it passes the pod's other rules (docs/dra.md#unmodified-pods).
+// All nodes, parallel to `states`. all_differ and claim_limit on one node that passes the pod's other rules end the
+// scheduling of the pod on all nodes (docs/dra.md#unmodified-pods).
 [[nodiscard]] std::vector<Verdict> fit_all(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states);
 
 // The pod is placed as the verdict says, which is `yes`, or goes.
@@ -136,5 +139,27 @@ inline constexpr const char* kNeuronDevice = "aws.amazon.com/neurondevice";
 inline constexpr const char* kNeuronCore = "aws.amazon.com/neuroncore";
 inline constexpr const char* kEfa = "vpc.amazonaws.com/efa";
 inline constexpr std::int64_t kMostPerClaim = 32;
+
+// ---- Obstacles as text; names in it are printable
+
+// One sentence without a full stop: "asks for 4 aws.amazon.com/neuron, 2 of 16 are free; held by a/train-0 (14)".
+[[nodiscard]] std::string words_of(const Obstacle& obstacle);
+
+[[nodiscard]] std::string_view to_string(Obstacle::Kind kind);  // the enumerator's name
+[[nodiscard]] std::string_view to_string(Answer answer);        // "fits", "does_not_fit", "unknown"
+
+// "a, b, c and 4 more": the first `most`, printable.
+[[nodiscard]] std::string some_of(const std::vector<std::string>& names, std::size_t most = 4);
+[[nodiscard]] std::string holders_of(const std::vector<Holder>& holders, std::size_t most = 4);
+
+// Nodes with equal obstacles as one. Passive data.
+struct NodeGroup {
+  std::vector<std::string> nodes;
+  Answer answer = Answer::unknown;
+  std::vector<Obstacle> obstacles;  // holders of all nodes, each with its sum
+};
+// Those where it fits first, then unknown, then the others by the number of obstacles and nodes.
+[[nodiscard]] std::vector<NodeGroup> grouped(const std::vector<NodeState>& states,
+                                             const std::vector<Verdict>& verdicts);
 
 }  // namespace neuron::fleet

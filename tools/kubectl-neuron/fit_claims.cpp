@@ -10,14 +10,6 @@ namespace {
 
 using Kind = Obstacle::Kind;
 
-Obstacle obstacle(Kind kind, std::string name, std::string detail = "") {
-  Obstacle one;
-  one.kind = kind;
-  one.name = std::move(name);
-  one.detail = std::move(detail);
-  return one;
-}
-
 // What cannot be found may be what this user may not read.
 Kind missing(const Fleet& fleet, Kind kind) {
   return fleet.unknown.empty() ? kind : Kind::unread;
@@ -286,7 +278,18 @@ std::vector<Obstacle> claim_obstacles(const Fleet& fleet, const Pod& pod, const 
   if (!all.empty()) return all;
   const DeviceSearch::Outcome outcome = search.run(DeviceSearch::Constraints::apply);
   if (outcome == DeviceSearch::Outcome::found) devices = search.results();
-  if (outcome == DeviceSearch::Outcome::none) all = reasons(search);
+  if (outcome == DeviceSearch::Outcome::none && search.against_all() != nullptr) {
+    const ClaimConstraint& broken = *search.against_all();
+    const bool match = !broken.match_attribute.empty();
+    all.push_back(obstacle(Kind::all_differ, match ? broken.match_attribute : broken.distinct_attribute,
+                           names_of(search.claims())));
+  } else if (outcome == DeviceSearch::Outcome::none && search.over_limit() > 0) {
+    all.push_back(obstacle(Kind::claim_limit, names_of(search.claims())));
+    all.back().asked = search.over_limit();
+    all.back().total = kMostPerClaim;
+  } else if (outcome == DeviceSearch::Outcome::none) {
+    all = reasons(search);
+  }
   for (Obstacle& one : all) {
     const bool other = one.kind == Kind::no_device && state.node.mode == Mode::device_plugin;
     if (other) one = obstacle(Kind::other_mode, one.name, "device plugin");

@@ -137,15 +137,8 @@ class Counts {
   Units single_;  // of the other pods
 };
 
-Obstacle of_resource(Kind kind, const std::string& resource) {
-  Obstacle one;
-  one.kind = kind;
-  one.name = resource;
-  return one;
-}
-
 void add_too_few(const Counts& counts, const std::string& resource, std::int64_t asked, std::vector<Obstacle>& all) {
-  Obstacle few = of_resource(Kind::too_few, resource);
+  Obstacle few = obstacle(Kind::too_few, resource);
   few.asked = asked;
   few.free = std::max<std::int64_t>(counts.free(resource), 0);
   few.total = counts.allocatable(resource);
@@ -155,7 +148,7 @@ void add_too_few(const Counts& counts, const std::string& resource, std::int64_t
 }
 
 Obstacle not_listed(const Node& node, const std::string& resource) {
-  Obstacle one = of_resource(node.mode == Mode::claims ? Kind::other_mode : Kind::no_resource, resource);
+  Obstacle one = obstacle(node.mode == Mode::claims ? Kind::other_mode : Kind::no_resource, resource);
   if (node.mode == Mode::claims) one.detail = "claims";
   return one;
 }
@@ -166,7 +159,7 @@ void add_container_obstacles(const Pod& pod, const Counts& counts, std::vector<O
     const Units own = units_of(container.requests);
     if (own.devices == 0 || own.cores == 0 || counts.per_device() == 0) continue;
     if (counts.both() && own.cores == own.devices * counts.per_device()) continue;
-    Obstacle one = of_resource(Kind::both_names, container.name);
+    Obstacle one = obstacle(Kind::both_names, container.name);
     one.asked = own.devices * counts.per_device();
     one.free = own.cores;
     if (!counts.both()) one.detail = "split";
@@ -180,14 +173,14 @@ void add_pod_obstacles(const Pod& pod, const Counts& counts, std::vector<Obstacl
   if (!counts.both() || own.devices == 0 || own.cores == 0) return;
   const std::int64_t cores = counts.free(kNeuronCore), needed = own.cores + own.devices * counts.per_device();
   if (needed > cores) {
-    Obstacle few = of_resource(Kind::too_few, kNeuronCore);
+    Obstacle few = obstacle(Kind::too_few, kNeuronCore);
     few.asked = needed;
     few.free = std::max<std::int64_t>(cores, 0);
     few.total = counts.allocatable(kNeuronCore);
     few.holders = counts.holders(kNeuronCore);
     all.push_back(few);
   } else if (counts.free(kNeuron) - own.devices < rounded_up(own.cores, counts.per_device())) {
-    all.push_back(of_resource(Kind::name_order, kNeuronCore));
+    all.push_back(obstacle(Kind::name_order, kNeuronCore));
   }
 }
 

@@ -1,4 +1,4 @@
-#include "tools/kubectl-neuron/kubectl.h"
+#include "tools/kubectl-neuron/documents.h"
 
 #include <poll.h>
 #include <sys/stat.h>

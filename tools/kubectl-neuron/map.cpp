@@ -1,8 +1,14 @@
 #include "tools/kubectl-neuron/map.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <map>
+#include <memory>
 
+#include "agent/base/parse.h"
+#include "tools/kubectl-neuron/commands.h"
+#include "tools/kubectl-neuron/counts.h"
 #include "tools/kubectl-neuron/map_parts.h"
 #include "tools/render/text.h"
 
@@ -163,6 +169,42 @@ constexpr std::string_view kPageBegin = R"(<!DOCTYPE html>
 std::string draw_map(const Fleet& fleet, MapFormat format) {
   if (format == MapFormat::svg) return picture(fleet, format);
   return std::string(kPageBegin) + picture(fleet, format) + "</body></html>\n";
+}
+
+namespace {
+
+Result<void> write_file(const std::string& path, const std::string& text, bool replaces) {
+  std::FILE* file = std::fopen(path.c_str(), replaces ? "we" : "wxe");
+  if (file == nullptr && errno == EEXIST) {
+    return fail(ErrorCode::failed_precondition, printable(path) + " exists; --force replaces it");
+  }
+  if (file == nullptr) return fail(error_from_errno(errno, printable(path)));
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const int error = errno;
+  if (std::fclose(file) == 0 && written) return {};
+  return fail(error_from_errno(written ? errno : error, printable(path)));
+}
+
+}  // namespace
+
+void add_map(CLI::App& command, MapOptions& own) {
+  command.add_option("-o,--output", own.format, "svg, or html with a tooltip on each device")
+      ->check(CLI::IsMember({"svg", "html"}))
+      ->type_name("FORMAT")
+      ->take_last();
+  command.add_option("FILE", own.file, "A new file, or - for standard output")->required();
+  command.add_flag("--force", own.force, "Replace an existing FILE");
+}
+
+int run_map(const Options& options, const MapOptions& own) {
+  auto fleet = read_fleet(options, {.agents = true});
+  if (!fleet) return fail_with(fleet.error());
+  std::erase_if(fleet->nodes, [](const Node& node) { return !has_hardware(node); });
+  const bool html = own.format.empty() ? own.file.ends_with(".html") : own.format == "html";
+  const std::string picture = draw_map(*fleet, html ? MapFormat::html : MapFormat::svg);
+  if (own.file == "-") return print(picture);
+  const auto written = write_file(own.file, picture, own.force);
+  return written ? kExitOk : fail_with(written.error());
 }
 
 }  // namespace neuron::fleet

@@ -4,7 +4,6 @@
 #include "agent/base/parse.h"
 #include "tools/kubectl-neuron/commands.h"
 #include "tools/kubectl-neuron/counts.h"
-#include "tools/kubectl-neuron/listings.h"
 #include "tools/kubectl-neuron/table.h"
 
 namespace neuron::fleet {

@@ -1,4 +1,4 @@
-#include "tools/kubectl-neuron/obstacle_words.h"
+#include "tools/kubectl-neuron/fit.h"
 
 #include <algorithm>
 #include <array>
@@ -41,6 +41,9 @@ std::string words_of_pod(const Obstacle& one) {
                                       : "there is no ResourceClaim " + name;
     case Kind::class_unknown:
       return "there is no DeviceClass " + name;
+    case Kind::all_differ:
+      return "claim " + printable(one.detail) + " asks for all devices, which do not meet its constraint on " + name +
+             ": the scheduler ends with an error";
     default:
       return name + " asks for " + counted(one.asked, "device") + ", and a claim has at most " + number(one.total);
   }
@@ -125,12 +128,12 @@ std::string words_of_doubt(const Obstacle& one) {
   return "cannot tell: " + name + " was not found, and not everything could be read";
 }
 
-constexpr std::array kNames = {
-    "gated",      "no_scheduler",    "claim_missing", "class_unknown", "claim_limit",     "both_names",
-    "not_ready",  "unschedulable",   "taint",         "label",         "claim_elsewhere", "no_resource",
-    "other_mode", "too_few",         "other_name",    "unhealthy",     "incomplete_pool", "no_device",
-    "lnc",        "too_few_devices", "counters",      "capacity",      "tainted",         "constraint",
-    "together",   "selector",        "search",        "name_order",    "unread"};
+constexpr std::array kNames = {"gated",           "no_scheduler",    "claim_missing",   "class_unknown", "all_differ",
+                               "claim_limit",     "both_names",      "not_ready",       "unschedulable", "taint",
+                               "label",           "claim_elsewhere", "no_resource",     "other_mode",    "too_few",
+                               "other_name",      "unhealthy",       "incomplete_pool", "no_device",     "lnc",
+                               "too_few_devices", "counters",        "capacity",        "tainted",       "constraint",
+                               "together",        "selector",        "search",          "name_order",    "unread"};
 
 // What makes two nodes one line: all but holders.
 std::vector<Obstacle> without_holders(std::vector<Obstacle> obstacles) {

@@ -6,9 +6,9 @@
 #include <cstdlib>
 
 #include "agent/base/parse.h"
+#include "tools/kubectl-neuron/commands.h"
+#include "tools/kubectl-neuron/documents.h"
 #include "tools/kubectl-neuron/dump.h"
-#include "tools/kubectl-neuron/kubectl.h"
-#include "tools/kubectl-neuron/listings.h"
 #include "tools/render/style.h"
 
 namespace neuron::fleet {

@@ -2,10 +2,8 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 
 #include "tools/kubectl-neuron/fleet.h"
 
@@ -14,9 +12,6 @@
 namespace neuron::fleet {
 
 inline constexpr std::size_t kLongestText = 4096;  // of messages and expressions
-
-// A quantity of the API without a fraction: "16", "2k", "64Gi"; nullopt for others, also below 0.
-[[nodiscard]] std::optional<std::int64_t> whole_quantity(std::string_view text);
 
 // "name": "value" of an object; values of other types are left out.
 [[nodiscard]] Labels labels_of(const nlohmann::json& object);

@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <array>
 #include <limits>
+#include <string_view>
 
 #include "agent/base/parse.h"
 #include "agent/kube/answers.h"
@@ -117,31 +117,6 @@ void read_placement(Pod& pod, const json& spec) {
 
 }  // namespace
 
-std::optional<std::int64_t> whole_quantity(std::string_view text) {
-  struct Suffix {
-    std::string_view text;
-    std::int64_t factor;
-  };
-  static constexpr std::array<Suffix, 9> kSuffixes = {{{"Ki", std::int64_t{1} << 10U},
-                                                       {"Mi", std::int64_t{1} << 20U},
-                                                       {"Gi", std::int64_t{1} << 30U},
-                                                       {"Ti", std::int64_t{1} << 40U},
-                                                       {"k", 1'000},
-                                                       {"M", 1'000'000},
-                                                       {"G", 1'000'000'000},
-                                                       {"T", 1'000'000'000'000},
-                                                       {"", 1}}};
-  for (const Suffix& suffix : kSuffixes) {
-    if (!text.ends_with(suffix.text)) continue;
-    text.remove_suffix(suffix.text.size());
-    if (!is_digits(text)) return std::nullopt;
-    const auto number = parse_i64(text);
-    if (!number || *number > std::numeric_limits<std::int64_t>::max() / suffix.factor) return std::nullopt;
-    return *number * suffix.factor;
-  }
-  return std::nullopt;
-}
-
 Labels labels_of(const json& object) {
   Labels labels;
   if (!object.is_object()) return labels;
@@ -162,8 +137,9 @@ Amounts amounts_of(const json& object, const std::set<std::string>& more) {
           std::min<std::uint64_t>(value.get<std::uint64_t>(), std::numeric_limits<std::int32_t>::max()));
     } else if (value.is_string()) {
       // No node has more than a few thousand; the bound keeps sums from overflowing.
-      const auto amount = whole_quantity(value.get_ref<const std::string&>());
-      if (amount) amounts[name] = std::min<std::int64_t>(*amount, std::numeric_limits<std::int32_t>::max());
+      const auto amount = kube::parse_quantity(value.get_ref<const std::string&>());
+      if (amount && *amount >= 0)
+        amounts[name] = std::min<std::int64_t>(*amount, std::numeric_limits<std::int32_t>::max());
     }
   }
   return amounts;

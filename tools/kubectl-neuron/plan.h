@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/kubectl-neuron/fit.h"
 #include "tools/kubectl-neuron/manifest.h"
-#include "tools/kubectl-neuron/obstacle_words.h"
 
 // How many pods of a manifest fit: now, on the same nodes without pods, and on an empty node of each instance type.
 // Pure.

@@ -5,8 +5,8 @@
 #include "agent/core/catalogue.h"
 #include "agent/core/complete.h"
 #include "agent/grant/node_units.h"
+#include "agent/kube/answers.h"
 #include "plugin/dra/slices/pool.h"
-#include "plugin/dra/slices/publisher.h"
 #include "tools/kubectl-neuron/plan.h"
 
 // What empty nodes of the instance types would take. Their pools are made by the driver's own code.
@@ -68,7 +68,7 @@ Pool pool_of(const model::HostScan& host, const std::string& node) {
     SliceDevice device;
     device.name = from.name;
     for (const auto& [name, value] : from.attributes) device.attributes[name] = value_of(value);
-    for (const auto& [name, value] : from.capacity) device.capacity[name] = dra::quantity_text(value);
+    for (const auto& [name, value] : from.capacity) device.capacity[name] = kube::quantity_text(value);
     pool.devices.push_back(std::move(device));
   }
   return pool;

@@ -1,10 +1,10 @@
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "agent/allocator/allocator.h"
 #include "agent/base/parse.h"
 #include "tools/kubectl-neuron/commands.h"
-#include "tools/kubectl-neuron/listings.h"
 #include "tools/kubectl-neuron/table.h"
 
 namespace neuron::fleet {
@@ -22,6 +22,7 @@ struct Row {
   std::optional<std::set<std::string>> efas;
   std::optional<bool> aligned;                // its devices are a set as the runtime takes them
   std::optional<bool> nearest;                // its interfaces are as near to its devices as any
+  std::optional<double> percent;              // mean of its cores with a known utilization
   std::optional<std::uint64_t> memory_bytes;  // of its cores, in use now
 };
 
@@ -49,6 +50,17 @@ std::optional<std::uint64_t> memory_of(const NodeReport& report, const std::set<
     }
   }
   return sum;
+}
+
+std::optional<double> percent_of(const NodeUsage& usage, const std::set<int>& cores) {
+  double sum = 0;
+  int count = 0;
+  for (const auto& [core, use] : usage.cores) {
+    if (!use.percent || !cores.contains(core)) continue;
+    sum += *use.percent;
+    ++count;
+  }
+  return count > 0 ? std::optional(sum / count) : std::nullopt;
 }
 
 bool is_set(const allocator::Reason& reason) {
@@ -100,7 +112,7 @@ void read_holdings(Row& row, const Node& node) {
   row.memory_bytes = memory_of(*node.report, *row.cores);
 }
 
-std::vector<Row> rows_of(const Fleet& fleet, const std::string& only_namespace) {
+std::vector<Row> rows_of(const Fleet& fleet, const Usages& usages, const std::string& only_namespace) {
   std::vector<Row> rows;
   for (const Pod& pod : fleet.pods) {
     const bool is_chosen = only_namespace.empty() || pod.pod_namespace == only_namespace;
@@ -110,6 +122,8 @@ std::vector<Row> rows_of(const Fleet& fleet, const std::string& only_namespace) 
     row.state = state_of(pod);
     const Node* node = find_node(fleet, pod.node);
     if (node != nullptr) read_holdings(row, *node);
+    const auto usage = usages.find(pod.node);
+    if (row.cores && usage != usages.end()) row.percent = percent_of(usage->second, *row.cores);
   }
   return rows;
 }
@@ -129,6 +143,10 @@ std::string gib_text(const std::optional<std::uint64_t>& bytes) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "Gi";
 }
 
+std::string percent_text(const std::optional<double>& percent) {
+  return percent ? std::to_string(std::lround(*percent)) + "%" : "";
+}
+
 std::string wants_text(const Pod& pod) {
   std::string text;
   for (const auto& [name, amount] : scheduled_amounts(pod)) {
@@ -141,15 +159,15 @@ std::string wants_text(const Pod& pod) {
 
 Table table_of(const Fleet& fleet, const std::vector<Row>& rows, bool is_wide) {
   Table table;
-  table.headers = {"NAMESPACE", "POD", "NODE",    "STATUS",  "ASKS",   "DEVICES",
-                   "CORES",     "EFA", "ALIGNED", "NEAREST", "MEMORY", "AGE"};
+  table.headers = {"NAMESPACE", "POD",     "NODE",    "STATUS", "ASKS",   "DEVICES", "CORES",
+                   "EFA",       "ALIGNED", "NEAREST", "USE",    "MEMORY", "AGE"};
   if (is_wide) table.headers.insert(table.headers.end(), {"INTERFACES", "MESSAGE"});
   for (const Row& row : rows) {
     const Pod& pod = *row.pod;
     auto& cells = table.rows.emplace_back(std::vector<std::string>{
         pod.pod_namespace, pod.name, pod.node, row.state, wants_text(pod), list_text(row.devices), list_text(row.cores),
         row.efas ? std::to_string(row.efas->size()) : "", yes_or_no(row.aligned), yes_or_no(row.nearest),
-        gib_text(row.memory_bytes), age_text(pod.created, fleet.read_at)});
+        percent_text(row.percent), gib_text(row.memory_bytes), age_text(pod.created, fleet.read_at)});
     if (!is_wide) continue;
     std::string names;
     for (const std::string& name : row.efas.value_or(std::set<std::string>())) {
@@ -187,6 +205,7 @@ Json row_json(const Fleet& fleet, const Row& row) {
           {"efa_interfaces", or_null(row.efas)},
           {"aligned", or_null(row.aligned)},
           {"nearest", or_null(row.nearest)},
+          {"utilization_percent", or_null(row.percent)},
           {"memory_bytes", or_null(row.memory_bytes)},
           {"age_seconds", age ? Json(age->count()) : Json(nullptr)},
           {"message", words.empty() ? Json(nullptr) : Json(words)}};
@@ -201,8 +220,8 @@ std::string json_text(const Fleet& fleet, const std::vector<Row>& rows) {
 
 }  // namespace
 
-std::string pods_listing(const Fleet& fleet, Output output, const std::string& only_namespace) {
-  const std::vector<Row> rows = rows_of(fleet, only_namespace);
+std::string pods_listing(const Fleet& fleet, const Usages& usages, Output output, const std::string& only_namespace) {
+  const std::vector<Row> rows = rows_of(fleet, usages, only_namespace);
   if (output == Output::json) return json_text(fleet, rows);
   if (output == Output::csv) return table_csv(table_of(fleet, rows, true));
   if (rows.empty()) {
@@ -218,10 +237,12 @@ void add_pods(CLI::App& command, PodsOptions& own) {
 }
 
 int run_pods(const Options& options, const PodsOptions& own) {
-  const auto fleet = read_fleet(options, {});
-  if (!fleet) return fail_with(fleet.error());
-  print_unknown(*fleet);
-  return print(pods_listing(*fleet, output_of(own.output), own.all_namespaces ? "" : namespace_of(options, *fleet)));
+  const auto documents = documents_of(options, {.agents = true, .metrics = true});
+  if (!documents) return fail_with(documents.error());
+  const Fleet fleet = make_fleet(*documents);
+  print_unknown(fleet);
+  const std::string only = own.all_namespaces ? "" : namespace_of(options, fleet);
+  return print(pods_listing(fleet, usages_of(*documents, 0), output_of(own.output), only));
 }
 
 }  // namespace neuron::fleet

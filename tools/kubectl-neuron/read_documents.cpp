@@ -14,7 +14,6 @@
 #include "agent/kube/answers.h"
 #include "tools/kubectl-neuron/agent_pod.h"
 #include "tools/kubectl-neuron/documents.h"
-#include "tools/kubectl-neuron/fields.h"
 #include "tools/kubectl-neuron/node_usage.h"
 
 namespace neuron::fleet {

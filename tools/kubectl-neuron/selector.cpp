@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "agent/base/parse.h"
-#include "plugin/dra/slices/publisher.h"
+#include "agent/kube/answers.h"
 
 namespace neuron::fleet {
 namespace {
@@ -250,7 +250,7 @@ class Evaluator {
   Value quantity() {
     const auto text = argument();
     if (!text || text->kind != Value::Kind::text) return broken();
-    const auto number = plugin::dra::parse_quantity(text->text);
+    const auto number = kube::parse_quantity(text->text);
     return number ? of_number(*number, Value::Kind::quantity) : broken();
   }
 
@@ -302,7 +302,7 @@ class Evaluator {
     const std::string whole = value.text == driver_ ? word : value.text + "/" + word;
     if (value.of_capacity) {
       const auto found = device_.capacity.find(whole);
-      const auto number = found == device_.capacity.end() ? std::nullopt : plugin::dra::parse_quantity(found->second);
+      const auto number = found == device_.capacity.end() ? std::nullopt : kube::parse_quantity(found->second);
       return number ? of_number(*number, Value::Kind::quantity) : Value{};
     }
     const auto found = device_.attributes.find(whole);

@@ -1,4 +1,4 @@
-#include "tools/kubectl-neuron/top_live.h"
+#include "tools/kubectl-neuron/top_screen.h"
 
 #include <algorithm>
 #include <memory>
@@ -7,8 +7,8 @@
 
 #include "agent/base/parse.h"
 #include "agent/base/workers.h"
+#include "tools/kubectl-neuron/documents.h"
 #include "tools/kubectl-neuron/dump.h"
-#include "tools/kubectl-neuron/kubectl.h"
 #include "tools/screen/live.h"
 #include "tools/screen/screen.h"
 

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 
+#include "agent/base/result.h"
+#include "tools/kubectl-neuron/options.h"
 #include "tools/kubectl-neuron/top.h"
 #include "tools/render/canvas.h"
 #include "tools/screen/table.h"
@@ -35,5 +38,9 @@ struct TopState {
 
 // Sums and the whole table, for --once. `columns` at least 60.
 [[nodiscard]] render::Canvas print_top(const Top& top, const TopState& state, render::Charset charset, int columns);
+
+// Shows the fleet on the terminal, read anew every `interval`, until the user presses q or a signal ends it. The first
+// reading is done before the screen appears. Errors: as documents_of and screen::run_live. Before any other thread.
+[[nodiscard]] Result<void> show_top(const Options& options, std::chrono::milliseconds interval, TopState state);
 
 }  // namespace neuron::fleet

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/kubectl-neuron/obstacle_words.h"
+#include "tools/kubectl-neuron/fit.h"
 
 // Why a pod waits, was refused or is badly placed, and the smallest changes that would let it in. Pure.
 namespace neuron::fleet {

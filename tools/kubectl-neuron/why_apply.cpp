@@ -5,7 +5,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
-#include "plugin/dra/slices/publisher.h"
+#include "agent/kube/answers.h"
 #include "tools/kubectl-neuron/why.h"
 
 // Changes carried out on copies.
@@ -65,8 +65,8 @@ bool tolerate(const std::string& text, const NodeState& state, Pod& pod) {
 
 void scale(Labels& quantities, const std::string& name, int from, int to) {
   const auto found = quantities.find(name);
-  const auto value = found == quantities.end() ? std::nullopt : plugin::dra::parse_quantity(found->second);
-  if (value) found->second = plugin::dra::quantity_text(*value * from / to);
+  const auto value = found == quantities.end() ? std::nullopt : kube::parse_quantity(found->second);
+  if (value) found->second = kube::quantity_text(*value * from / to);
 }
 
 // The node with another LNC, which takes effect once nothing is held.

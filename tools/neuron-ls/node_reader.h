@@ -13,7 +13,7 @@
 #include "agent/host/fs_root.h"
 #include "agent/model/allocation.h"
 #include "agent/monitor/watched_scan.h"
-#include "agent/report/make_node_report.h"
+#include "agent/report/node_report.h"
 #include "tools/neuron-ls/options.h"
 #include "tools/render/node_report.h"
 

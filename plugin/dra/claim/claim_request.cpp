@@ -73,7 +73,7 @@ AllocationResult result_of(const json& spec, const json& one) {
   if (const std::string share = text_of(one, "shareID"); !share.empty()) result.share_id = share;
   add_tolerations(list_of(one, "tolerations"), result.tolerations);
   add_tolerations(list_of(request_of(spec, result), "tolerations"), result.tolerations);
-  const auto cores = parse_quantity(text_of(member(one, "consumedCapacity"), "cores"));
+  const auto cores = kube::parse_quantity(text_of(member(one, "consumedCapacity"), "cores"));
   if (cores && std::in_range<std::uint8_t>(*cores)) result.cores = static_cast<int>(*cores);
   return result;
 }

@@ -97,11 +97,6 @@ struct SyncPlan {
 // The same as a v1 List as `kubectl apply -f` takes it, indented.
 [[nodiscard]] std::string published_text(const Layout& layout, const PoolIdentity& identity);
 
-// Of Kubernetes' quantities those that a 64-bit integer can hold: "8", "96Gi", "2k", "1e3", "4000m"; else nullopt.
-[[nodiscard]] std::optional<std::int64_t> parse_quantity(std::string_view text);
-// "96Gi" where it is a multiple of a binary unit, in the greatest such unit; else decimal digits.
-[[nodiscard]] std::string quantity_text(std::int64_t value);
-
 inline constexpr const char* kSlicesPath = "/apis/resource.k8s.io/v1/resourceslices";
 
 // A value from the answers of API servers that need not agree, as during a server by server update of a control plane.

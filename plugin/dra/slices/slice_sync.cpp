@@ -23,7 +23,7 @@ json attribute_json(const AttributeValue& value) {
 
 json quantities_json(const std::map<std::string, std::int64_t>& values) {
   json all = json::object();
-  for (const auto& [name, value] : values) all[name] = {{"value", quantity_text(value)}};
+  for (const auto& [name, value] : values) all[name] = {{"value", kube::quantity_text(value)}};
   return all;
 }
 
@@ -33,8 +33,8 @@ void add_shares(json& object, const std::map<std::string, std::int64_t>& capacit
   for (const auto& [name, value] : capacity) {
     const bool is_cores = name == "cores";
     json& policy = object["capacity"][name]["requestPolicy"];
-    policy["default"] = is_cores ? quantity_text(value) : "0";
-    policy["validRange"] = {{"min", is_cores ? "1" : "0"}, {"max", quantity_text(value)}};
+    policy["default"] = is_cores ? kube::quantity_text(value) : "0";
+    policy["validRange"] = {{"min", is_cores ? "1" : "0"}, {"max", kube::quantity_text(value)}};
     if (is_cores) policy["validRange"]["step"] = "1";
   }
 }
@@ -109,7 +109,7 @@ void to_number(json& holder, const char* name) {
   if (!holder.is_object()) return;
   const auto value = holder.find(name);
   if (value == holder.end() || !value->is_string()) return;
-  if (const auto number = parse_quantity(value->get_ref<const std::string&>())) *value = *number;
+  if (const auto number = kube::parse_quantity(value->get_ref<const std::string&>())) *value = *number;
 }
 
 void quantity_to_number(json& holder) {
@@ -192,39 +192,6 @@ std::string name_end(const PoolIdentity& identity) {
   const std::string rest = identity.driver + "-" + identity.node.name;
   if (kIndexDigits + kSaltDigits + 1 + rest.size() <= kMaxBytes) return "-" + rest;
   return "-x" + sha256_hex(rest).substr(0, kDigestDigits);
-}
-
-struct Unit {
-  std::string_view suffix;
-  std::int64_t factor = 1;
-};
-constexpr std::int64_t kKi = 1024;
-constexpr std::array<Unit, 6> kBinary = {{{"Ei", kKi* kKi* kKi* kKi* kKi* kKi},  // the greatest first
-                                          {"Pi", kKi* kKi* kKi* kKi* kKi},
-                                          {"Ti", kKi* kKi* kKi* kKi},
-                                          {"Gi", kKi* kKi* kKi},
-                                          {"Mi", kKi* kKi},
-                                          {"Ki", kKi}}};
-constexpr std::string_view kDecimal = "kMGTPE";  // powers of 1000
-
-std::int64_t power_of_ten(int power) {
-  std::int64_t factor = 1;
-  for (int i = 0; i < power; ++i) factor *= 10;
-  return factor;
-}
-
-std::optional<std::int64_t> factor_of(std::string_view suffix) {
-  if (suffix.empty()) return 1;
-  for (const Unit& unit : kBinary) {
-    if (suffix == unit.suffix) return unit.factor;
-  }
-  if (const std::size_t at = kDecimal.find(suffix); suffix.size() == 1 && at != std::string_view::npos) {
-    return power_of_ten(3 * (static_cast<int>(at) + 1));
-  }
-  constexpr int kMaxPower = 18;  // "e3", "E18"
-  if (suffix.size() < 2 || (suffix[0] != 'e' && suffix[0] != 'E') || suffix[1] == ' ') return std::nullopt;
-  const auto power = parse_int(suffix.substr(1), 0, kMaxPower);
-  return power ? std::optional(power_of_ten(*power)) : std::nullopt;
 }
 
 }  // namespace
@@ -373,27 +340,6 @@ std::string published_text(const Layout& layout, const PoolIdentity& identity) {
   for (Slice& slice : whole_slices(layout.slices, identity)) items.push_back(std::move(slice.json));
   const json list = {{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}};
   return list.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
-}
-
-std::optional<std::int64_t> parse_quantity(std::string_view text) {
-  const std::size_t digits = std::min(text.find_first_not_of("+-0123456789"), text.size());
-  const std::string_view number = text.substr(0, digits), suffix = text.substr(digits);
-  if (number.empty() || number.front() == '+') return std::nullopt;
-  const auto value = parse_i64(number);
-  if (!value) return std::nullopt;
-  constexpr std::int64_t kMilli = 1000;
-  if (suffix == "m") return *value % kMilli == 0 ? std::optional(*value / kMilli) : std::nullopt;
-  const auto factor = factor_of(suffix);
-  std::int64_t product = 0;
-  if (!factor || __builtin_mul_overflow(*value, *factor, &product)) return std::nullopt;
-  return product;
-}
-
-std::string quantity_text(std::int64_t value) {
-  for (const Unit& unit : kBinary) {
-    if (value != 0 && value % unit.factor == 0) return std::to_string(value / unit.factor) + std::string(unit.suffix);
-  }
-  return std::to_string(value);
 }
 
 }  // namespace neuron::plugin::dra

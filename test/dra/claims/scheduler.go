@@ -67,6 +67,12 @@ func Selector(kind string) string {
 	return fmt.Sprintf("device.driver == '%[1]s' && device.attributes['%[1]s'].resourceType == '%[2]s'", pool.Driver, kind)
 }
 
+// Classes are those of the manifests, as the API server has them.
+func Classes() []*resourceapi.DeviceClass {
+	all, _ := allClasses().List()
+	return all
+}
+
 func allClasses() classes {
 	all := classes{}
 	for kind, name := range Class {
@@ -105,6 +111,7 @@ func NewScheduler(slices []*resourceapi.ResourceSlice) *Scheduler {
 
 // Result is one device that a claim got; of one that claims share also the id of the share, and of how much.
 type Result struct {
+	Claim                 int // position among those of the pod
 	Request, Pool, Device string
 	ShareID               *types.UID
 	Consumed              map[resourceapi.QualifiedName]resource.Quantity
@@ -122,18 +129,18 @@ type Pass struct {
 	claims    []*resourceapi.ResourceClaim
 }
 
-// NewPass for a pod with this claim.
-func (s *Scheduler) NewPass(ctx context.Context, claim *resourceapi.ResourceClaim) (*Pass, error) {
+// NewPass for a pod with these claims.
+func (s *Scheduler) NewPass(ctx context.Context, claims ...*resourceapi.ResourceClaim) (*Pass, error) {
 	state := structured.AllocatedState{
 		AllocatedDevices:         s.taken,
 		AllocatedSharedDeviceIDs: s.shares,
 		AggregatedCapacity:       s.used,
 	}
 	allocator, err := structured.NewAllocator(ctx, Features, state, s.classes, s.slices, s.cache)
-	return &Pass{allocator, []*resourceapi.ResourceClaim{claim}}, err
+	return &Pass{allocator, claims}, err
 }
 
-// Try gives what the claim would get on the node; nil: nothing. Nothing is taken.
+// Try gives what the claims would get on the node, one after the other; nil: nothing. Nothing is taken.
 func (p *Pass) Try(ctx context.Context, nodeName string) ([]Result, error) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}
 	answers, err := p.allocator.Allocate(ctx, node, p.claims)
@@ -141,8 +148,10 @@ func (p *Pass) Try(ctx context.Context, nodeName string) ([]Result, error) {
 		return nil, err
 	}
 	var results []Result
-	for _, device := range answers[0].Devices.Results {
-		results = append(results, Result{device.Request, device.Pool, device.Device, device.ShareID, device.ConsumedCapacity})
+	for i, answer := range answers {
+		for _, device := range answer.Devices.Results {
+			results = append(results, Result{i, device.Request, device.Pool, device.Device, device.ShareID, device.ConsumedCapacity})
+		}
 	}
 	return results, nil
 }

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "agent/kube/answers.h"
 #include "plugin/dra/slices/publisher.h"
 #include "test/unit/dra/pools.h"
 
@@ -200,16 +201,16 @@ TEST(SliceText, QuantitiesAreReadInAnyFormThatTheServerMayGiveThem) {
                                                      {"1E", 1'000'000'000'000'000'000},
                                                      {"4000m", 4},
                                                      {"9223372036854775807", std::numeric_limits<std::int64_t>::max()}};
-  for (const auto& [text, value] : known) EXPECT_EQ(parse_quantity(text), value) << text;
+  for (const auto& [text, value] : known) EXPECT_EQ(kube::parse_quantity(text), value) << text;
   for (const char* bad : {"", "x", "1.5", "1500m", "k", "1kk", "1e", "1e99", "9223372036854775808", "8Ei", "1 k", " 1",
                           "1e-3", "0x10", "--1", "1-1"}) {
-    EXPECT_FALSE(parse_quantity(bad)) << bad;
+    EXPECT_FALSE(kube::parse_quantity(bad)) << bad;
   }
   for (const std::int64_t value : {std::int64_t{0}, std::int64_t{1}, std::int64_t{1000}, std::int64_t{1} << 40U,
                                    std::int64_t{154618822656}, std::numeric_limits<std::int64_t>::max()}) {
-    EXPECT_EQ(parse_quantity(quantity_text(value)), value);
+    EXPECT_EQ(kube::parse_quantity(kube::quantity_text(value)), value);
   }
-  EXPECT_EQ(quantity_text(std::int64_t{96} << 30U), "96Gi");
+  EXPECT_EQ(kube::quantity_text(std::int64_t{96} << 30U), "96Gi");
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include "agent/base/fd.h"
 #include "agent/host/temporary_directory.h"
 #include "test/unit/kubectl_neuron/simulated_fleet.h"
+#include "tools/kubectl-neuron/commands.h"
 #include "tools/kubectl-neuron/dump.h"
-#include "tools/kubectl-neuron/listings.h"
 
 namespace neuron::fleet {
 namespace {
@@ -26,7 +26,7 @@ class Dump : public testing::Test {
 
 std::string everything(const Documents& documents) {
   const Fleet fleet = make_fleet(documents);
-  return nodes_listing(fleet, Output::json) + pods_listing(fleet, Output::json, "");
+  return nodes_listing(fleet, Output::json) + pods_listing(fleet, {}, Output::json, "");
 }
 
 TEST_F(Dump, ReadBackShowsTheSame) {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "test/unit/kubectl_neuron/questions.h"
-#include "tools/kubectl-neuron/obstacle_words.h"
+#include "tools/kubectl-neuron/fit.h"
 
 namespace neuron::fleet::test {
 namespace {
@@ -260,6 +260,58 @@ TEST(FitClaims, ManyCombinationsEnd) {
   add_template(fleet, "t", {request_of("neuron.aws.com", 8), cores});
   const Verdict verdict = fit_on(fleet, kPod, "a");
   EXPECT_NE(verdict.answer, Answer::yes);
+}
+
+// The next four as the scheduler's allocator has it (test/dra/plan_test.go).
+TEST(FitClaims, AllMeansTheDevicesWithCapacityLeft) {
+  ClaimRequest all = request_of("neuron.aws.com");
+  all.all = true;
+  Fleet fleet = asking({all});
+  for (SliceDevice& device : fleet.pools[0].devices) device.multiple = device.name.starts_with("neuron-device-");
+  add_holder(fleet, "q", "a", {"neuron-device-0"});
+  fleet.claims.back().devices[0].consumed_capacity = {{"cores", "1"}};
+  EXPECT_THAT(device_names(fit_on(fleet, kPod, "a")), testing::ElementsAreArray(devices(1, 15)));
+}
+
+TEST(FitClaims, AConstraintAgainstOneOfAllIsTheEndAlsoOfAlternatives) {
+  ClaimRequest all = request_of("neuron.aws.com"), one = request_of("neuron.aws.com"), either = request_of("");
+  all.all = true;
+  all.name = "a0";
+  one.name = "a1";
+  either.first_available = {all, one};
+  const ClaimConstraint same{{}, "neuron.aws.com/deviceId", ""};
+  Fleet fleet = asking({either}, {same});
+  add_node(fleet, "b", "trn1.2xlarge", Mode::claims);  // has one device alone
+  EXPECT_EQ(fit_on(fleet, kPod, "b").answer, Answer::yes);
+  for (const Verdict& verdict : fit_all(fleet, kPod, node_states(fleet))) {
+    EXPECT_THAT(kinds_of(verdict), ElementsAre(Kind::all_differ));
+  }
+  std::ranges::reverse(either.first_available);
+  EXPECT_EQ(fit_on(asking({either}, {same}), kPod, "a").answer, Answer::yes);
+}
+
+TEST(FitClaims, AnAlternativeAboveTheLimitIsPassedOver) {
+  ClaimRequest many = request_of("neuron.aws.com", 16), few = request_of("neuron.aws.com", 1);
+  ClaimRequest first = request_of("efa.neuron.aws.com", 8), second = request_of(""), third = request_of("");
+  first.name = "f";
+  second.name = "s";
+  second.first_available = {many, few};
+  third = request_of("efa.neuron.aws.com", 20);
+  third.name = "t";
+  // 8 and 16 and 20 are above 32, 8 and 1 and 20 are not; there are no 28 interfaces.
+  EXPECT_THAT(kinds_of(fit_on(asking({first, second, third}), kPod, "a")), testing::Not(Contains(Kind::claim_limit)));
+  second.first_available = {many};
+  EXPECT_THAT(kinds_of(fit_on(asking({first, second, third}), kPod, "a")), Contains(Kind::claim_limit));
+}
+
+TEST(FitClaims, DistinctValuesAreComparedWithTheLastOfEachRequest) {
+  ClaimRequest four = request_of("neuron.aws.com", 4), three = request_of("neuron.aws.com", 3);
+  four.name = "r0";
+  three.name = "r1";
+  const ClaimConstraint distinct{{}, "", "resource.aws.com/devicegroup4_id"};
+  EXPECT_THAT(device_names(fit_on(asking({four, three}, {distinct}), kPod, "a")),
+              ElementsAre("neuron-device-0", "neuron-device-4", "neuron-device-8", "neuron-device-12",
+                          "neuron-device-1", "neuron-device-5", "neuron-device-9"));
 }
 
 }  // namespace

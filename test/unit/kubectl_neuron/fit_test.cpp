@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "test/unit/kubectl_neuron/questions.h"
-#include "tools/kubectl-neuron/obstacle_words.h"
+#include "tools/kubectl-neuron/fit.h"
 
 namespace neuron::fleet::test {
 namespace {

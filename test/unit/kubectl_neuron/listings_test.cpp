@@ -4,7 +4,7 @@
 #include "agent/base/parse.h"
 #include "test/unit/kubectl_neuron/simulated_fleet.h"
 #include "test/unit/render/golden.h"
-#include "tools/kubectl-neuron/listings.h"
+#include "tools/kubectl-neuron/commands.h"
 #include "tools/kubectl-neuron/table.h"
 
 namespace neuron::fleet {
@@ -20,19 +20,21 @@ void expect_golden(const std::string& name, const std::string& text) {
 
 TEST(Listings, OfThreeNodes) {
   const Fleet fleet = make_fleet(test::three_nodes());
+  Usages usages;
+  for (const int core : {16, 17, 18, 19, 20, 21, 22, 23}) usages["busy"].cores[core].percent = core < 20 ? 100 : 50;
   expect_golden("nodes.txt", nodes_listing(fleet, Output::table));
   expect_golden("nodes_wide.txt", nodes_listing(fleet, Output::wide));
   expect_golden("nodes.csv", nodes_listing(fleet, Output::csv));
   expect_golden("nodes.json", nodes_listing(fleet, Output::json));
-  expect_golden("pods.txt", pods_listing(fleet, Output::table, ""));
-  expect_golden("pods.csv", pods_listing(fleet, Output::csv, ""));
-  expect_golden("pods.json", pods_listing(fleet, Output::json, "team"));
+  expect_golden("pods.txt", pods_listing(fleet, usages, Output::table, ""));
+  expect_golden("pods.csv", pods_listing(fleet, usages, Output::csv, ""));
+  expect_golden("pods.json", pods_listing(fleet, usages, Output::json, "team"));
 }
 
 TEST(Listings, OfNothing) {
   EXPECT_THAT(nodes_listing({}, Output::table), HasSubstr("no node has"));
-  EXPECT_THAT(pods_listing({}, Output::table, "team"), HasSubstr("no pod of namespace team"));
-  EXPECT_THAT(pods_listing({}, Output::table, ""), HasSubstr("no pod of any namespace"));
+  EXPECT_THAT(pods_listing({}, {}, Output::table, "team"), HasSubstr("no pod of namespace team"));
+  EXPECT_THAT(pods_listing({}, {}, Output::table, ""), HasSubstr("no pod of any namespace"));
   EXPECT_TRUE(json::parse(nodes_listing({}, Output::json)).at("nodes").empty());
 }
 
@@ -44,13 +46,13 @@ TEST(Listings, HostileNamesArePrintedAsText) {
       test::page_of({test::pod_object(escape, escape, escape, {{"aws.amazon.com/neuron", 1}})})};
   const Fleet fleet = make_fleet(documents);
   for (const Output output : {Output::table, Output::wide, Output::csv}) {
-    for (const std::string& text : {nodes_listing(fleet, output), pods_listing(fleet, output, "")}) {
+    for (const std::string& text : {nodes_listing(fleet, output), pods_listing(fleet, {}, output, "")}) {
       EXPECT_THAT(text, Not(HasSubstr("\x1b")));
       EXPECT_THAT(text, Not(HasSubstr("\xe2\x80\xae")));
       EXPECT_THAT(text, HasSubstr("a\\x1b[2Jb"));
     }
   }
-  EXPECT_TRUE(json::accept(pods_listing(fleet, Output::json, "")));
+  EXPECT_TRUE(json::accept(pods_listing(fleet, {}, Output::json, "")));
 }
 
 TEST(Table, CsvQuotesAndDisarmsFormulas) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "test/unit/kubectl_neuron/questions.h"
+#include "test/unit/render/json_schema.h"
 
 namespace neuron::fleet::test {
 namespace {
@@ -134,7 +135,9 @@ TEST(Plan, CannotTellWithoutNodesOrWithOddSelectors) {
 }
 
 TEST(Plan, JsonHasEverything) {
-  const auto json = nlohmann::json::parse(plan_json(plan(two_nodes(), manifest_of(deployment(9)), 0)));
+  const std::string text = plan_json(plan(two_nodes(), manifest_of(deployment(9)), 0));
+  EXPECT_EQ(neuron::test::schema_file_violation("kubectl-neuron-plan-1", text), "");
+  const auto json = nlohmann::json::parse(text);
   EXPECT_EQ(json["format"], "kubectl-neuron-plan/1");
   EXPECT_EQ(json["placed"], 8);
   EXPECT_EQ(json["groups"][0]["nodes"][0]["node"], "a");

@@ -181,6 +181,8 @@ class Program(Case):
         picture = os.path.join(self.place.name, "fleet.svg")
         self.assertEqual(self.run_it(answers, "map", picture).returncode, 0)
         self.assertEqual(len(xml.dom.minidom.parse(picture).getElementsByTagName("svg")), 1)
+        self.fails(self.run_it(answers, "map", picture), "--force")
+        self.assertEqual(self.run_it(answers, "map", "--force", picture).returncode, 0)
         self.fails(self.run_it(answers, "map", "/nowhere/fleet.svg"), "/nowhere/fleet.svg")
         self.fails(self.run_it(answers, "top", "--interval", "soon"), "soon")
 

@@ -8,6 +8,7 @@
 #include "test/fakes/paths.h"
 #include "test/unit/kubectl_neuron/fleets.h"
 #include "test/unit/render/golden.h"
+#include "test/unit/render/json_schema.h"
 #include "test/unit/render/ls_program.h"
 #include "tools/kubectl-neuron/top_screen.h"
 #include "tools/screen/screen.h"
@@ -126,6 +127,7 @@ TEST(Top, Screens) {
 
 TEST(Top, JsonHasAllRows) {
   const Top top = Sample().top();
+  EXPECT_EQ(test::schema_file_violation("kubectl-neuron-top-1", top_json(top, TopSort::name, "", 5)), "");
   const auto json = nlohmann::json::parse(top_json(top, TopSort::name, "", 5));
   EXPECT_EQ(json["schema"], kTopSchema);
   EXPECT_EQ(json["nodes"].size(), 4U);

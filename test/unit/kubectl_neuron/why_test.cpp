@@ -11,13 +11,12 @@
 
 #include "test/fakes/paths.h"
 #include "test/unit/kubectl_neuron/questions.h"
+#include "test/unit/render/json_schema.h"
 
 namespace neuron::fleet::test {
 namespace {
 
 using testing::HasSubstr;
-
-// ---- The rows of docs/troubleshooting.md
 
 struct Question {
   Fleet fleet;
@@ -164,6 +163,7 @@ void check_rows(const std::string& section, const std::vector<Row>& rows) {
     const Question question = rows[i].ask();
     const Why answer = why(question.fleet, question.pod);
     EXPECT_THAT(why_text(answer), HasSubstr(rows[i].says)) << rows[i].head;
+    EXPECT_EQ(neuron::test::schema_file_violation("kubectl-neuron-why-1", why_json(answer)), "");
   }
 }
 
@@ -373,6 +373,7 @@ TEST(Why, SaysWhereAPodRunsBadly) {
   EXPECT_THAT(why_text(answer), HasSubstr("not on the best devices"));
   const Question near = placed({0, 1, 2, 3});
   EXPECT_TRUE(why(near.fleet, near.pod).placements->front().is_good());
+  EXPECT_EQ(neuron::test::schema_file_violation("kubectl-neuron-why-1", why_json(why(near.fleet, near.pod))), "");
   Question sick = placed({0, 1, 2, 3});
   sick.fleet.nodes[0].report->host.devices[2].health = {model::HealthState::unhealthy, "x", "2 errors", "replace it"};
   EXPECT_THAT(why_text(why(sick.fleet, sick.pod)), HasSubstr("neuron2 is unhealthy: 2 errors; what to do: replace it"));
@@ -389,7 +390,6 @@ TEST(Why, JsonHasEverything) {
   add_pod(fleet, "q", "a", {{kNeuron, 16}});
   const Question question = waiting(fleet, {{kNeuron, 4}});
   const auto json = nlohmann::json::parse(why_json(why(question.fleet, question.pod)));
-  EXPECT_EQ(json["format"], "kubectl-neuron-why/1");
   EXPECT_EQ(json["state"], "waiting");
   EXPECT_EQ(json["answer"], "does_not_fit");
   EXPECT_EQ(json["nodes"][0]["obstacles"][0]["kind"], "too_few");

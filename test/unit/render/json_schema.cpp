@@ -1,8 +1,11 @@
 #include "test/unit/render/json_schema.h"
 
 #include <algorithm>
+#include <fstream>
 #include <regex>
 #include <set>
+
+#include "test/fakes/paths.h"
 
 namespace neuron::test {
 namespace {
@@ -92,6 +95,12 @@ class Validator {
 
 std::string schema_violation(const json& schema, const json& document) {
   return Validator(schema).check(schema, document, "");
+}
+
+std::string schema_file_violation(const std::string& name, const std::string& text) {
+  std::ifstream file(fakes::source_dir() + "/docs/schema/" + name + ".json");
+  const auto document = parse_strictly(text);
+  return document ? schema_violation(json::parse(file), *document) : "no JSON: " + text;
 }
 
 std::optional<json> parse_strictly(const std::string& text) {

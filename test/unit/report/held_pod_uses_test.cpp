@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "agent/report/make_node_report.h"
+#include "agent/report/node_report.h"
 #include "test/unit/grant/nodes.h"
 
 namespace neuron::report {

@@ -7,7 +7,7 @@
 #include "agent/health/assess.h"
 #include "agent/host/fs_root.h"
 #include "agent/host/scanner.h"
-#include "agent/report/make_node_report.h"
+#include "agent/report/node_report.h"
 #include "test/fakes/fake_host.h"
 
 namespace neuron::report {

@@ -1,0 +1,88 @@
+package scenarios
+
+import (
+	"fmt"
+
+	core "k8s.io/api/core/v1"
+	resource "k8s.io/api/resource/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	"neuron-agent.test/cluster/cluster"
+)
+
+// What pods ask for in the questions to kubectl neuron.
+
+func counted(number int64) apiresource.Quantity {
+	return *apiresource.NewQuantity(number, apiresource.DecimalSI)
+}
+
+// drawCounts: numbers of one name and perhaps of interfaces, now and then of two names in one container or in two.
+func drawCounts(names ...core.ResourceName) func(*asker, *core.Pod) {
+	return func(a *asker, pod *core.Pod) {
+		first := &pod.Spec.Containers[0]
+		first.Resources.Limits = core.ResourceList{names[a.random.IntN(len(names))]: counted(int64(1 + a.random.IntN(18)))}
+		if a.random.IntN(3) == 0 {
+			first.Resources.Limits[cluster.EFA] = counted(int64(1 + a.random.IntN(10)))
+		}
+		if len(names) < 2 || a.random.IntN(4) > 0 {
+			return
+		}
+		other := core.ResourceList{names[a.random.IntN(len(names))]: counted(int64(1 + a.random.IntN(8)))}
+		if a.random.IntN(2) == 0 {
+			for name, amount := range other {
+				first.Resources.Limits[name] = amount
+			}
+			return
+		}
+		second := *first.DeepCopy()
+		second.Name, second.Resources.Limits = "second", other
+		pod.Spec.Containers = append(pod.Spec.Containers, second)
+	}
+}
+
+// drawClaimed: one or two claims, or numbers that the scheduler makes a claim for.
+func drawClaimed(a *asker, pod *core.Pod) {
+	if a.random.IntN(4) == 0 {
+		names := []core.ResourceName{cluster.Neuron, cluster.NeuronCore}
+		pod.Spec.Containers[0].Resources.Limits = core.ResourceList{names[a.random.IntN(2)]: counted(int64(1 + a.random.IntN(20)))}
+		return
+	}
+	for place := range 1 + a.random.IntN(5)/4 {
+		a.useClaim(pod, place, a.claim())
+	}
+}
+
+func drawAny(a *asker, pod *core.Pod) {
+	if a.random.IntN(2) == 0 {
+		drawClaimed(a, pod)
+	} else {
+		drawCounts(cluster.Neuron, cluster.NeuronCore)(a, pod)
+	}
+}
+
+func (a *asker) claim() resource.DeviceClaim {
+	match := func(name resource.FullyQualifiedName) []resource.DeviceConstraint {
+		return []resource.DeviceConstraint{{MatchAttribute: &name}}
+	}
+	devices := exactly("neurons", "neuron.aws.com", int64(1+a.random.IntN(18)))
+	switch a.random.IntN(7) {
+	case 0:
+		return resource.DeviceClaim{Requests: []resource.DeviceRequest{exactly("cores", "core.neuron.aws.com", int64(1+a.random.IntN(9)))}}
+	case 1:
+		group := exactly("group", "group.neuron.aws.com", 1)
+		group.Exactly.Selectors = []resource.DeviceSelector{{CEL: &resource.CELDeviceSelector{
+			Expression: fmt.Sprintf("device.attributes['%s'].size == %d", cluster.Driver, []int{4, 8, 16}[a.random.IntN(3)])}}}
+		return resource.DeviceClaim{Requests: []resource.DeviceRequest{group}}
+	case 2:
+		devices.Exactly.Count = min(devices.Exactly.Count, 4)
+		return resource.DeviceClaim{Requests: []resource.DeviceRequest{devices}, Constraints: match("resource.aws.com/devicegroup4_id")}
+	case 3:
+		devices.Exactly.Count = 1
+		return resource.DeviceClaim{Requests: []resource.DeviceRequest{devices, exactly("efas", "efa.neuron.aws.com", 1)},
+			Constraints: match("resource.aws.com/devicegroup1_id")}
+	case 4:
+		devices.Exactly.AllocationMode, devices.Exactly.Count = resource.DeviceAllocationModeAll, 0
+	case 5:
+		return resource.DeviceClaim{Requests: []resource.DeviceRequest{devices, exactly("efas", "efa.neuron.aws.com", int64(1+a.random.IntN(9)))}}
+	}
+	return resource.DeviceClaim{Requests: []resource.DeviceRequest{devices}}
+}
