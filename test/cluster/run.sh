@@ -12,6 +12,7 @@
 # CLUSTER_KUBERNETES="1.37 1.36" runs another Kubernetes (kube/*.mod) than 1.36: the first is the cluster's, further ones are for the scenarios
 # of several versions. CLUSTER_CONTAINERD=1.7 runs that instead of containerd 2.
 # CLUSTER_DEEP=1 runs the long scenarios too (half an hour more). CLUSTER_FLEET=150 runs TestFleet with as many agents of each mode.
+# CLUSTER_QUESTIONS=1000 asks kubectl neuron about so many pods, in all modes together.
 # CHAOS_MINUTES makes TestChaos as long as that, CHAOS_SEED draws the same faults again, CHAOS_SLOWER multiplies its bounds. Exit
 # code: 0, or 1 when a test failed.
 set -eu
