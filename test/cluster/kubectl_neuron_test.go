@@ -91,7 +91,7 @@ func TestKubectlNeuron(t *testing.T) {
 
 	t.Run("Nodes", func(t *testing.T) { expectFleet(t, c, nodes) })
 	t.Run("Why", func(t *testing.T) { expectWhy(t, c, nodes[0]) })
-	t.Run("Questions", func(t *testing.T) { newAsker(t, c, nodes, drawCounts(cluster.Neuron)).ask(9, 0.4) })
+	t.Run("Questions", func(t *testing.T) { newAsker(t, c, nodes, drawCounts(cluster.Neuron)).ask(6, 0.4) })
 	t.Run("BothNames", func(t *testing.T) {
 		needsDeep(t) // each waits for a node status
 		newAsker(t, c, nodes, drawCounts(cluster.Neuron, cluster.NeuronCore)).settled(nodes).ask(40, 0.03)

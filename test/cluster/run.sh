@@ -14,6 +14,7 @@
 # CLUSTER_QUEUEING="volcano mpi-operator" builds these queueing systems (queueing/*/go.mod) and runs their tests. Not set: those whose tests
 # -run names, and without -run jobset alone.
 # CLUSTER_DEEP=1 runs the long scenarios too (half an hour more). CLUSTER_FLEET=150 runs TestFleet with as many agents of each mode.
+# CLUSTER_QUESTIONS=1000 asks kubectl neuron about so many pods, in all modes together.
 # CHAOS_MINUTES makes TestChaos as long as that, CHAOS_SEED draws the same faults again, CHAOS_SLOWER multiplies its bounds. Exit
 # code: 0, or 1 when a test failed.
 set -eu

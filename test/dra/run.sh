@@ -3,7 +3,8 @@
 # ends with "N passed, N failed, N skipped".
 #   run.sh [--steps N] [--seed N] [DIRECTORY]
 # --steps: random claims for each kind of node and partitions (250)    --seed: draws others
-# DIRECTORY has neuron-agent and neuron-sim (else $NEURON_BIN, else build/release/bin). Needs Go (test/go.sh installs it);
+# DRA_QUESTIONS=N asks kubectl-neuron about so many pods for each kind of pool (25).
+# DIRECTORY has neuron-agent, neuron-sim and kubectl-neuron (else $NEURON_BIN, else build/release/bin). Needs Go (test/go.sh installs it);
 # without it says SKIPPED and exits 0, with CI=true fails. The benchmark is no part of it: docs/dra-partitions.md.
 set -eu
 exec </dev/null
@@ -22,7 +23,7 @@ while [ $# -gt 0 ]; do
       [ "$1" = --steps ] && export DRA_STEPS="$2" || export DRA_SEED="$2"
       shift 2
       ;;
-    -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "run.sh: unknown option $1 (--help lists them)" >&2; exit 2 ;;
     *) bin=$1; shift ;;
   esac

@@ -33,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   const std::string text(reinterpret_cast<const char*>(data), size);  // NOLINT
   static const neuron::fleet::SliceDevice device = some_device();
   const auto answer = selects(text, "neuron.aws.com", device);
-  require((answer.match == Match::yes) == answer.part.empty() || text.empty());
+  require(answer.match != Match::yes || answer.part.empty());
   if (answer.match == Match::unknown) return 0;
   // An unbalanced bracket would close the one that is put around it.
   int depth = 0;

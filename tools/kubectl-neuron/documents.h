@@ -54,6 +54,7 @@ struct Wanted {
   bool metrics = false;  // of each agent that has /node
   bool claim_templates = false;
   bool events = false;
+  bool context = true;  // its namespace
 };
 
 // A fleet of what was read. Documents that make no sense, whole or in part, are left out; a sentence of

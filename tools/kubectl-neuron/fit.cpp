@@ -88,6 +88,26 @@ Verdict verdict_of(std::vector<Obstacle> obstacles, std::vector<ClaimResult> dev
   return verdict;
 }
 
+// What the scheduler does not see and the agent refuses.
+bool is_refusal(const Obstacle& one) {
+  return one.kind == Kind::both_names || (one.kind == Kind::too_few && one.detail == "refused");
+}
+
+// Where the scheduler may choose a node whose agent refuses the pod, it is not sure that it runs on another one.
+void doubt_others(const std::vector<NodeState>& states, std::vector<Verdict>& verdicts) {
+  const auto refusing = std::ranges::find_if(verdicts, [](const Verdict& one) {
+    return one.answer == Answer::no && std::ranges::all_of(one.obstacles, is_refusal);
+  });
+  if (refusing == verdicts.end()) return;
+  const std::string& node = states[static_cast<std::size_t>(refusing - verdicts.begin())].node.name;
+  for (Verdict& verdict : verdicts) {
+    if (verdict.answer != Answer::yes) continue;
+    verdict.answer = Answer::unknown;
+    verdict.devices.clear();
+    verdict.obstacles = {obstacle(Kind::refused_there, node)};
+  }
+}
+
 bool ends_scheduling(const Obstacle& one) {
   return one.kind == Kind::all_differ || one.kind == Kind::claim_limit;
 }
@@ -108,7 +128,7 @@ Obstacle obstacle(Kind kind, std::string name, std::string detail) {
 }
 
 bool is_doubt(Kind kind) {
-  return kind == Kind::selector || kind == Kind::search || kind == Kind::name_order || kind == Kind::unread;
+  return kind >= Kind::selector;
 }
 
 bool is_of_pod(Kind kind) {
@@ -166,7 +186,10 @@ std::vector<Verdict> fit_all(const Fleet& fleet, const Pod& pod, const std::vect
                         count_obstacles(fleet, pod, state).empty();
     if (counts) limit = *end;
   }
-  if (!limit) return all;
+  if (!limit) {
+    doubt_others(states, all);
+    return all;
+  }
   for (Verdict& verdict : all) {
     const bool has_it = std::ranges::any_of(verdict.obstacles, ends_scheduling);
     if (!has_it) verdict.obstacles.insert(verdict.obstacles.begin(), *limit);

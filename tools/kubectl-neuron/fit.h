@@ -49,7 +49,8 @@ struct Obstacle {
     claim_elsewhere,  // name: a claim that is allocated on another node, detail: that node
     no_resource,      // name: a resource that the node does not list
     other_mode,  // name: the resource or claim; detail: "claims", "device plugin" or "nothing", what the node offers
-    too_few,     // name: the resource; asked, free, total allocatable; holders
+    too_few,     // name: the resource; asked, free, total allocatable; holders; detail: "refused" where the scheduler,
+                 // which counts names apart, sees enough
     other_name,  // units of `name` that are withheld since pods hold them by another name (detail); holders
     unhealthy,   // `asked` units of `name` (resource or request) are unhealthy; -1: some, it is not known how many
     incomplete_pool,  // name: the pool, some slices of which are missing
@@ -62,10 +63,11 @@ struct Obstacle {
     constraint,       // name: the attribute that devices are to share or not to share, detail: the claim
     together,         // each request is met by itself, not all of them; name: the claims
     // It cannot be said.
-    selector,    // name: the request; detail: the expression
-    search,      // too many combinations; name: the claims
-    name_order,  // pods ask for devices and cores; whether they meet depends on what is given first
-    unread,      // name: what could not be read
+    selector,       // name: the request; detail: the expression
+    search,         // too many combinations; name: the claims
+    refused_there,  // the scheduler may choose node `name` instead, whose agent refuses the pod
+    name_order,     // pods ask for devices and cores; whether they meet depends on what is given first
+    unread,         // name: what could not be read
   };
   Kind kind = Kind::not_ready;
   std::string name;
@@ -78,7 +80,7 @@ struct Obstacle {
 };
 
 [[nodiscard]] Obstacle obstacle(Obstacle::Kind kind, std::string name, std::string detail = "");  // without numbers
-[[nodiscard]] bool is_doubt(Obstacle::Kind kind);   // selector, search, name_order, unread
+[[nodiscard]] bool is_doubt(Obstacle::Kind kind);   // those under "It cannot be said"
 [[nodiscard]] bool is_of_pod(Obstacle::Kind kind);  // the same on every node
 
 enum class Answer : std::uint8_t { yes, no, unknown };

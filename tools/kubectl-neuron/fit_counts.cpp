@@ -174,6 +174,7 @@ void add_pod_obstacles(const Pod& pod, const Counts& counts, std::vector<Obstacl
   const std::int64_t cores = counts.free(kNeuronCore), needed = own.cores + own.devices * counts.per_device();
   if (needed > cores) {
     Obstacle few = obstacle(Kind::too_few, kNeuronCore);
+    few.detail = "refused";
     few.asked = needed;
     few.free = std::max<std::int64_t>(cores, 0);
     few.total = counts.allocatable(kNeuronCore);

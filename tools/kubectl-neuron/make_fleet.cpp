@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -38,7 +40,7 @@ class Maker {
     for_each(Kind::slices, [&](const json& object) { add_slice(slice_of(object)); });
     sort();
     finish_pools();
-    for (Node& node : fleet_.nodes) finish(node);
+    finish_nodes();
     return std::move(fleet_);
   }
 
@@ -101,6 +103,19 @@ class Maker {
     std::ranges::sort(fleet_.claims, {},
                       [](const Claim& claim) { return std::tie(claim.claim_namespace, claim.name); });
     std::ranges::sort(fleet_.classes, {}, [](const DeviceClass& one) -> const std::string& { return one.name; });
+  }
+
+  // Each by itself, some at once: most of the time goes into parsing the agents' answers.
+  void finish_nodes() {
+    constexpr std::size_t kNodesOfThread = 32, kMostThreads = 4;
+    std::atomic<std::size_t> next = 0;
+    const auto work = [&] {
+      for (std::size_t at = next++; at < fleet_.nodes.size(); at = next++) finish(fleet_.nodes[at]);
+    };
+    std::vector<std::jthread> others;
+    const std::size_t most = std::min<std::size_t>(kMostThreads, std::thread::hardware_concurrency());
+    for (std::size_t i = 1; i < most && i * kNodesOfThread < fleet_.nodes.size(); ++i) others.emplace_back(work);
+    work();
   }
 
   void finish(Node& node) {

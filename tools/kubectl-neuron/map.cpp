@@ -197,7 +197,7 @@ void add_map(CLI::App& command, MapOptions& own) {
 }
 
 int run_map(const Options& options, const MapOptions& own) {
-  auto fleet = read_fleet(options, {.agents = true});
+  auto fleet = read_fleet(options, {.context = false});
   if (!fleet) return fail_with(fleet.error());
   std::erase_if(fleet->nodes, [](const Node& node) { return !has_hardware(node); });
   const bool html = own.format.empty() ? own.file.ends_with(".html") : own.format == "html";

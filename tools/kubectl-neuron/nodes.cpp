@@ -172,7 +172,7 @@ void add_nodes(CLI::App& command, NodesOptions& own) {
 }
 
 int run_nodes(const Options& options, const NodesOptions& own) {
-  const auto fleet = read_fleet(options, {});
+  const auto fleet = read_fleet(options, {.context = false});
   if (!fleet) return fail_with(fleet.error());
   print_unknown(*fleet);
   return print(nodes_listing(*fleet, output_of(own.output)));

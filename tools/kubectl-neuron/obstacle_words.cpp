@@ -122,6 +122,8 @@ std::string words_of_doubt(const Obstacle& one) {
   const std::string name = printable(one.name), detail = printable(one.detail);
   if (one.kind == Kind::selector)
     return "cannot tell: the expression of request " + name + " is not evaluated here: " + detail;
+  if (one.kind == Kind::refused_there)
+    return "cannot tell: the scheduler may choose " + name + ", where the agent refuses it";
   if (one.kind == Kind::search) return "cannot tell: too many combinations for " + name;
   if (one.kind == Kind::name_order)
     return "cannot tell: it asks for devices and for cores, and which are given first decides";
@@ -133,7 +135,8 @@ constexpr std::array kNames = {"gated",           "no_scheduler",    "claim_miss
                                "label",           "claim_elsewhere", "no_resource",     "other_mode",    "too_few",
                                "other_name",      "unhealthy",       "incomplete_pool", "no_device",     "lnc",
                                "too_few_devices", "counters",        "capacity",        "tainted",       "constraint",
-                               "together",        "selector",        "search",          "name_order",    "unread"};
+                               "together",        "selector",        "search",          "refused_there", "name_order",
+                               "unread"};
 
 // What makes two nodes one line: all but holders.
 std::vector<Obstacle> without_holders(std::vector<Obstacle> obstacles) {

@@ -114,12 +114,13 @@ class Reading {
     for (const Kind kind : kAllKinds) {
       if (is_wanted(kind)) jobs.emplace_back([this, kind] { read_kind(kind); });
     }
-    jobs.emplace_back([this] {
-      const std::string name = own_namespace();
-      step();
-      const MutexLock lock(mutex_);
-      documents_.default_namespace = name;
-    });
+    if (wanted_.context)
+      jobs.emplace_back([this] {
+        const std::string name = own_namespace();
+        step();
+        const MutexLock lock(mutex_);
+        documents_.default_namespace = name;
+      });
     expected_ = jobs.size();
     run_all(std::move(jobs), limits_.at_once);
     TRY(check_anything());

@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr Wanted kWanted{.agents = true, .metrics = true};
+constexpr Wanted kWanted{.metrics = true, .context = false};
 constexpr milliseconds kShortest{1000};
 
 Result<milliseconds> interval_of(const std::string& text) {

@@ -18,7 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr Wanted kWanted{.agents = true, .metrics = true};
+constexpr Wanted kWanted{.metrics = true, .context = false};
 
 struct Reading {
   Fleet fleet;

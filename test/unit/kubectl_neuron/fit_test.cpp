@@ -121,8 +121,13 @@ TEST(Fit, BothNamesHaveToBeTheSameHardware) {
   EXPECT_EQ(fit_on(fleet, two, "a").answer, Answer::yes);
   Fleet split = fleet;
   split.nodes[0].capacity = split.nodes[0].allocatable = {{kNeuron, 12}, {kNeuronCore, 8}};
-  EXPECT_THAT(kinds_of(fit_on(split, pod_of("p", {{kNeuron, 2}, {kNeuronCore, 4}}), "a")),
-              ElementsAre(Kind::both_names));
+  const Pod both = pod_of("p", {{kNeuron, 2}, {kNeuronCore, 4}});
+  EXPECT_THAT(kinds_of(fit_on(split, both, "a")), ElementsAre(Kind::both_names));
+  // The scheduler counts names apart, and may choose the node that refuses it.
+  add_node(split, "b", "trn1.32xlarge");
+  const std::vector<Verdict> all = fit_all(split, both, node_states(split));
+  EXPECT_EQ(all[1].answer, Answer::unknown);
+  EXPECT_THAT(kinds_of(all[1]), ElementsAre(Kind::refused_there));
 }
 
 TEST(Fit, TheOrderOfTwoNamesMayDecide) {
