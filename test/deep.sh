@@ -19,17 +19,18 @@
 #     fleet       150 agents of each mode against one API server, and 500 pods with claims on one node: half an hour
 #     versions    device plugin and claims on Kubernetes 1.33 to 1.37, containerd 1.7, kubelets that are older than their API server, an
 #                 upgrade under running pods: an hour, and as long again to build them the first time
+#     queues      Volcano, JobSet and LeaderWorkerSet in front of four nodes: 5 minutes, and 20 to build them the first time
 #     attack      attacks on simulated nodes: an hour
 #     chaos       faults in a cluster: an hour
 #     image       a second build from nothing, compared; arm64 under qemu: half an hour
 # model and dra run side by side, and so do attack and chaos. A suite that fails does not keep the next ones from running.
-# DIRECTORY has the programs of the last ten (else build/release/bin, which must be built; model and attack are taken from
+# DIRECTORY has the programs of the last eleven (else build/release/bin, which must be built; model and attack are taken from
 # beside it). They need what the suites need: see test/admissions/run.sh and test/cluster/run.sh. The first five build what they run
 # in build/dev, build/tsan, build/tidy, build/plain and build/fuzz or build/fuzz-gcc. Output of each: build/deep/SUITE.log.
 # At the end: time and result of each suite, and as the last line "N passed, N failed, N skipped".
 set -u
 root=$(dirname "$(dirname "$(readlink -f "$0")")")
-groups="sanitize tsan tidy plain fuzz model+dra admissions kubelet cluster fleet versions attack+chaos image" # joined by +: side by side
+groups="sanitize tsan tidy plain fuzz model+dra admissions kubelet cluster fleet versions queues attack+chaos image" # joined by +: side by side
 suites=${groups//+/ }
 minutes="" seconds=60 seed="" only="" bin=$root/build/release/bin
 while [ $# -gt 0 ]; do
@@ -60,7 +61,7 @@ if [ -n "$only" ]; then
 else
   chosen=" $suites "
 fi
-for suite in model dra admissions kubelet cluster fleet versions attack chaos; do
+for suite in model dra admissions kubelet cluster fleet versions queues attack chaos; do
   case $chosen in
     *" $suite "*) bin=$(cd "$bin" 2> /dev/null && pwd) || { echo "test/deep.sh: no directory $bin: build the programs first" >&2; exit 1; } ;;
   esac
@@ -234,6 +235,11 @@ versions_suite() {
 END
   echo "$passed passed, $failed failed, $skipped skipped"
   [ "$failed" -eq 0 ]
+}
+
+# run.sh builds the systems of the tests that it runs.
+queues_suite() {
+  CLUSTER_SHARDS=1 "$root/test/cluster/run.sh" -run 'TestVolcano|TestJobSet|TestLWS' "$bin"
 }
 
 chaos_suite() {

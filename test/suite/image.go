@@ -41,6 +41,9 @@ func WriteProbeImageAs(path, name string, entrypoint ...string) error {
 		{"bin/busybox", 0o755, busybox},
 		{"out/", 0o777, nil},
 		{"probe", 0o755, probeScript},
+		{"usr/", 0o755, nil},
+		{"usr/sbin/", 0o755, nil},
+		{"usr/sbin/sshd", 0o755, []byte("#!/bin/busybox sh\nexec /probe main stay\n")}, // what the MPI operator starts in a worker
 	})
 }
 

@@ -1,0 +1,59 @@
+package scenarios
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"neuron-agent.test/cluster/cluster"
+)
+
+// jobSet with its webhooks; their certificate is the cluster's.
+var jobSet = cluster.System{
+	Name: "jobset", Namespace: "jobset-system", Port: 18444, Manifests: []string{"config/default"},
+	Programs: []cluster.Program{{Name: "jobset", Account: "jobset-controller-manager", Listens: 18444, Arguments: []string{
+		"--config=DIR/jobset-manager-config/controller_manager_config.yaml", "--leader-elect=false", "--metrics-bind-address=0",
+		"--health-probe-bind-address=0"}}},
+	Adjust: func(object *unstructured.Unstructured) bool {
+		if object.GetKind() == "ConfigMap" {
+			text := "apiVersion: config.jobset.x-k8s.io/v1alpha1\nkind: Configuration\nleaderElection: {leaderElect: false}\n" +
+				"internalCertManagement: {enable: false}\nwebhook: {host: 127.0.0.1, port: 18444}\n"
+			_ = unstructured.SetNestedField(object.Object, text, "data", "controller_manager_config.yaml")
+		}
+		return true
+	},
+}
+
+func training(name string) submission {
+	return submission{system: jobSet.Name, file: "training.yaml", name: name, selector: "jobset.sigs.k8s.io/jobset-name=" + name}
+}
+
+// TestJobSet: a JobSet with one rank for each of two nodes. JobSet makes all pods at once and starts all anew when one fails; it has no
+// queue, and no gang: see Kueue for that.
+func TestJobSet(t *testing.T) {
+	cluster.NeedsSystem(t, jobSet.Name)
+	c := cluster.Get(t)
+	startFour(t, c)
+	c.StartSystem(t, jobSet)
+	first, second := training("training"), training("training-second")
+	withdraw := submit(t, c, first)
+	ranks := awaitRanks(t, c, first.selector, 2, wholeNode)
+
+	begin := time.Now()
+	ranks[0].report.Node.KillPod(t, string(ranks[0].pod.UID))
+	ranks = awaitRanks(t, c, first.selector, 2, wholeNode, ranks...)
+	cluster.Figure(t, "JobSet: one rank killed, all run again", time.Since(begin))
+
+	begin = time.Now()
+	drained := ranks[1].pod.Spec.NodeName
+	uncordon := drainNode(t, c, drained)
+	ranks = awaitRanks(t, c, first.selector, 2, wholeNode, ranks...)
+	cluster.Figure(t, "JobSet: a node drained, all run again", time.Since(begin))
+	expectNotOn(t, ranks, drained)
+
+	submit(t, c, second) // three nodes are open, two of them are taken
+	expectSomeWait(t, c, second.selector, 1)
+	withdraw()
+	awaitRanks(t, c, second.selector, 2, wholeNode)
+	uncordon()
+}
