@@ -107,6 +107,7 @@ func NewScheduler(slices []*resourceapi.ResourceSlice) *Scheduler {
 type Result struct {
 	Request, Pool, Device string
 	ShareID               *types.UID
+	AdminAccess           bool // it holds nothing
 	Consumed              map[resourceapi.QualifiedName]resource.Quantity
 }
 
@@ -142,7 +143,7 @@ func (p *Pass) Try(ctx context.Context, nodeName string) ([]Result, error) {
 	}
 	var results []Result
 	for _, device := range answers[0].Devices.Results {
-		results = append(results, Result{device.Request, device.Pool, device.Device, device.ShareID, device.ConsumedCapacity})
+		results = append(results, Result{device.Request, device.Pool, device.Device, device.ShareID, device.AdminAccess != nil && *device.AdminAccess, device.ConsumedCapacity})
 	}
 	return results, nil
 }
@@ -170,6 +171,9 @@ func (s *Scheduler) Allocate(ctx context.Context, nodeName string, claim *resour
 func (s *Scheduler) Take(results []Result) {
 	for _, r := range results {
 		id := structured.MakeDeviceID(pool.Driver, r.Pool, r.Device)
+		if r.AdminAccess {
+			continue
+		}
 		if r.ShareID == nil {
 			s.taken.Insert(id)
 			continue
@@ -183,6 +187,9 @@ func (s *Scheduler) Take(results []Result) {
 func (s *Scheduler) Release(results []Result) {
 	for _, r := range results {
 		id := structured.MakeDeviceID(pool.Driver, r.Pool, r.Device)
+		if r.AdminAccess {
+			continue
+		}
 		if r.ShareID == nil {
 			s.taken.Delete(id)
 			continue
