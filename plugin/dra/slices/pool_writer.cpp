@@ -87,14 +87,14 @@ bool overwrites(const SyncPlan& plan, const SliceVersions& own) {
 
 }  // namespace
 
-void Gate::take(bool is_open, SteadyTime now) {
+void FeatureGate::take(bool is_open, SteadyTime now) {
   open.take(is_open, now);
   asked = now;
   recheck = false;
   if (!is_open) closed_at = now;
 }
 
-bool Gate::is_due_again(SteadyTime now) const {
+bool FeatureGate::is_due_again(SteadyTime now) const {
   if (!is_closed()) return false;
   if (open.is_rising()) return now - asked >= SteadyAnswer<bool>::kApart;
   return recheck || now - closed_at >= PoolWriter::kGatesAge;

@@ -162,7 +162,7 @@ struct Written {
 };
 
 // A feature gate, known from the objects that API servers store.
-struct Gate {
+struct FeatureGate {
   SteadyAnswer<bool> open{false};
   SteadyTime asked{};
   SteadyTime closed_at{};  // time of the newest answer with a closed gate
@@ -222,9 +222,9 @@ class PoolWriter {
   std::optional<kube::ServerVersion> server_;          // the newest answer
   SteadyAnswer<SliceShape> shape_{SliceShape::plain};  // by the servers' versions
   SteadyTime facts_from_{};
-  Gate counters_;                        // tried by a dry run before there are counters
-  Gate taints_;                          // unknown counts as open: the answers to writes show it
-  Gate shares_;                          // tried by a dry run before devices are shared
+  FeatureGate counters_;                 // tried by a dry run before there are counters
+  FeatureGate taints_;                   // unknown counts as open: the answers to writes show it
+  FeatureGate shares_;                   // tried by a dry run before devices are shared
   SteadyAnswer<bool> all_waits_{false};  // by the servers' versions
   SliceVersions own_;                    // of slices as this writer wrote them, or found them as wanted
   std::string conflict_;                 // the server's message about the newest one
