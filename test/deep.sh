@@ -205,7 +205,7 @@ kubelet_suite() {
 
 cluster_suite() {
   CLUSTER_DEEP=1 CLUSTER_QUESTIONS=1000 "$root/test/cluster/run.sh" \
-    -run 'TestLife|Queue|TestAdmission|TestStartOfClaims|TestRandomClaims|TestClaimsDriver|TestKubectlNeuron(Modes)?$' "$bin"
+    -run 'TestLife|Queue|TestAdmission|TestStartOfClaims|TestRandom|TestClaimsDriver|TestKubectlNeuron(Modes)?$' "$bin"
 }
 
 # Alone in its cluster: calls and memory are measured.
@@ -252,9 +252,9 @@ image_suite() {
 }
 
 # Random events at ten times the length of ctest's, whether the check notices a gate or a ledger that is wrong, and the proof of the
-# allocator, of which ctest tries a fifth.
+# allocator, of which ctest tries a fifth; claims with shares at random.
 model_suite() {
-  local program=${bin%/bin}/test/model_check status=0 proof=0
+  local program=${bin%/bin}/test/model_check status=0 proof=0 shares=0
   if [ ! -x "$program" ]; then
     echo "SKIPPED: model: $program is not built"
     echo "0 passed, 0 failed, 1 skipped"
@@ -263,9 +263,10 @@ model_suite() {
   "$program" --runs 5000 --events 2000 ${seed:+--first-seed "$seed"} || status=1
   "$program" --runs 1000 --events 2000 --late 40 --restarts 4 ${seed:+--first-seed "$seed"} || status=1
   NEURON_PROOF=all "${program%/*}/allocator_proof" --gtest_brief=1 || proof=1
+  NEURON_CLAIMS=100000 "${program%/*}/dra_claims_test" --gtest_brief=1 --gtest_filter='RandomShares.*' || shares=1
   python3 "$root/test/model/mutations.py" "$root" "$root/build/mutations" | tee "$logs/mutations.log"
-  awk -v model="$((status + proof))" '/^[0-9]+ passed, [0-9]+ failed$/ { passed = $1; failed = $3; counted = 1 }
-    END { if (!counted) failed = 1; printf "%d passed, %d failed, 0 skipped\n", passed + 2 - model, failed + model }' "$logs/mutations.log"
+  awk -v model="$((status + proof + shares))" '/^[0-9]+ passed, [0-9]+ failed$/ { passed = $1; failed = $3; counted = 1 }
+    END { if (!counted) failed = 1; printf "%d passed, %d failed, 0 skipped\n", passed + 3 - model, failed + model }' "$logs/mutations.log"
 }
 
 # Compiles every file without precompiled headers, which would hide an include that it lacks.

@@ -116,13 +116,16 @@ func compare(t *testing.T, bin, root string, kind node.Type, p pool.Partitions) 
 	}
 }
 
-// With --dra-shares the same devices may be shared, and a server keeps that.
+// From 1.37 the same devices may be shared, with --dra-shares=on from 1.36, and a server keeps that.
 func TestAgentsShares(t *testing.T) {
 	bin := programs(t)
 	for _, name := range []string{"inf2.xlarge", "trn1.32xlarge", "trn2.48xlarge"} {
 		kind, _ := node.Find(name)
 		root := simulated(t, bin, kind)
-		texts, all := printed(t, bin, root, "--dra-shares", "on")
+		texts, all := printed(t, bin, root, "--dra-shares", "on", "--dra-server", "1.36.3")
+		if _, newer := printed(t, bin, root, "--dra-server", "1.37.2"); !apiequality.Semantic.DeepEqual(all, newer) {
+			t.Errorf("%s: a server of 1.37 gets %s", name, describe(newer, true))
+		}
 		for _, text := range texts {
 			if _, err := check.StoredText(text); err != nil {
 				t.Error(err)
@@ -147,9 +150,11 @@ func TestAgentsShares(t *testing.T) {
 			}
 		}
 		// Older servers get what they got before.
-		_, before := printed(t, bin, root, "--dra-server", "1.35.2")
-		if _, older := printed(t, bin, root, "--dra-shares", "on", "--dra-server", "1.35.2"); !apiequality.Semantic.DeepEqual(before, older) {
-			t.Errorf("%s: a server of 1.35 gets %s", name, describe(older, true))
+		_, before := printed(t, bin, root, "--dra-shares", "off")
+		for _, options := range [][]string{{"--dra-shares", "on", "--dra-server", "1.35.2"}, {"--dra-server", "1.36.3"}} {
+			if _, older := printed(t, bin, root, options...); !apiequality.Semantic.DeepEqual(before, older) {
+				t.Errorf("%s: with %v it gets %s", name, options, describe(older, true))
+			}
 		}
 	}
 }

@@ -95,7 +95,8 @@ type order struct {
 	aligned int  // matched on the group id of this size, 0 not
 	one     bool // all cores on one device
 	efas    int
-	share   int // cores of each unit, a share of a device; 0 none
+	share   int  // cores of each unit, a share of a device; 0 none
+	admin   bool // admin access: it is always served, and holds nothing
 }
 
 func (s *sweep) draw() order {
@@ -123,6 +124,7 @@ func (s *sweep) draw() order {
 	}
 	for range 2 {
 		if s.shared {
+			add(order{kind: pool.Device, units: 1 + s.random.IntN(s.kind.Devices), admin: true})
 			add(order{kind: pool.Device, units: 1, share: 1 + s.random.IntN(s.kind.Cores())})
 			add(order{kind: pool.Device, units: 1 + s.random.IntN(min(3, s.kind.Devices)), share: 1, efas: s.random.IntN(1 + min(1, len(s.kind.EFAs)))})
 		}
@@ -139,6 +141,9 @@ func (o order) claim() *resourceapi.ResourceClaim {
 		parts = append(parts, claims.Request(claims.Units, pool.Group, 1, claims.GroupOf(o.group)))
 	case o.units > 0:
 		parts = append(parts, claims.Request(claims.Units, o.kind, o.units))
+	}
+	if o.admin {
+		parts = append(parts, claims.AdminAccess(true))
 	}
 	if o.efas > 0 {
 		parts = append(parts, claims.Request(claims.EFAs, pool.EFA, o.efas))
@@ -228,6 +233,9 @@ func (s *sweep) judge(o order, results []claims.Result) {
 		}
 		units++
 		devices = append(devices, e.Devices...)
+		if o.admin {
+			continue
+		}
 		first, count := e.Devices[0]*s.kind.Cores(), s.kind.Cores()
 		if e.Core >= 0 {
 			first, count = e.Core, 1
@@ -304,6 +312,8 @@ func (s *sweep) room(o order) bool {
 	}
 	var sets [][]int // of devices, one of which must have what is asked for
 	switch {
+	case o.admin:
+		return true
 	case o.aligned > 0:
 		for first := 0; first < s.kind.Devices; first += o.aligned {
 			sets = append(sets, nil)

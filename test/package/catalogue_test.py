@@ -47,7 +47,7 @@ def check_slices(agent, simulator, directory):
         run(simulator, "node", host, "--instance-type", name)
         version = os.path.join(host, "sys/module/neuron/version")
         driver = ["--driver-version", open(version, encoding="utf-8").read().strip()] if os.path.exists(version) else []
-        for options in ([], ["--dra-partitions", "all", "--dra-server", "1.34.2,DRAPartitionableDevices=true"], ["--dra-shares", "on"]):
+        for options in ([], ["--dra-partitions", "all", "--dra-server", "1.34.2,DRAPartitionableDevices=true"], ["--dra-shares", "off"]):
             published = run(agent, "run", "--mode", "dra", "--once", "--root", host, "--node-name", name, *options)
             if slices(published) != slices(run(agent, "catalogue", name, "-o", "slices", *driver, *options)):
                 yield f"{name} {options}: the slices differ"

@@ -27,8 +27,12 @@ _neuron_agent() {
       mapfile -t COMPREPLY < <(compgen -W "on off" -- "$current")
       return
       ;;
-    --node-status | --node-document | --dra-shares | --honor-placement)
+    --node-status | --node-document | --honor-placement)
       mapfile -t COMPREPLY < <(compgen -W "on off" -- "$current")
+      return
+      ;;
+    --dra-shares)
+      mapfile -t COMPREPLY < <(compgen -W "auto on off" -- "$current")
       return
       ;;
     --unhealthy-devices-for-node)

@@ -106,7 +106,7 @@ class DeviceSearch {
   std::map<const ClaimRequest*, std::vector<SelectorAnswer>> matches_;
   std::map<const ClaimRequest*, std::vector<std::size_t>> members_;
   int steps_ = 0;
-  // Both end the search up to the next alternative (firstAvailable), or for good.
+  // Both end the search, the first one up to the next alternative (firstAvailable).
   std::int64_t over_limit_ = 0;
   const ClaimConstraint* against_all_ = nullptr;
 };

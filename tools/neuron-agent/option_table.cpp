@@ -36,7 +36,7 @@ const Words<std::string> kLogLevels = {{"debug", "debug"}, {"info", "info"}, {"w
 const Words<bool> kOnOff = {{"on", true}, {"off", false}};
 const Words<Partitions> kPartitions = {
     {"all", Partitions::all}, {"cores", Partitions::cores}, {"groups", Partitions::groups}, {"none", Partitions::none}};
-const Words<Shares> kShares = {{"on", Shares::on}, {"off", Shares::off}};
+const Words<Shares> kShares = {{"auto", Shares::automatic}, {"on", Shares::on}, {"off", Shares::off}};
 const Words<UltraServer> kUltraServer = {{"devices", UltraServer::devices}, {"node", UltraServer::node}};
 
 // `members`: pointers that lead from Options to the value, as in &Options::dra, &DraOptions::pool_name.
@@ -294,8 +294,8 @@ const std::vector<Option> kOptions = {
      one_of(kPartitions, &Options::dra, &DraOptions::pool, &PoolOptions::partitions)},
     {kRun, "--dra-pool", "NAME", "", "Name of the pool (default: the node's)",
      checked(check_pool_name, &Options::dra, &DraOptions::pool_name)},
-    {kRun | kCatalogue, "--dra-shares", "on|off", "off",
-     "Let claims share a device by its cores, from\nKubernetes 1.36; without --dra-partitions",
+    {kRun | kCatalogue, "--dra-shares", "auto|on|off", "auto",
+     "Let claims share a device by its cores; auto:\nfrom Kubernetes 1.37; not with --dra-partitions",
      one_of(kShares, &Options::dra, &DraOptions::pool, &PoolOptions::shares)},
     {kRun, "--dra-taint-effect", "EFFECT", "NoSchedule",
      "Taint effect of an unhealthy device:\nNoSchedule, NoExecute, or none",

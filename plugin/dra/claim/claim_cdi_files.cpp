@@ -106,8 +106,8 @@ void add_cdi_device(const grant::NodeUnits* node, const json& device, const std:
   const auto name = parse_cdi_name(full_name, record.uid);
   if (!name) return;
   RecordedRequest request;
-  request.share.admin_access = name->is_admin;
-  request.share.hardware = rebuilt_hardware(node, name->pool_device, kube::member(device, "containerEdits"));
+  request.planned.admin_access = name->is_admin;
+  request.planned.hardware = rebuilt_hardware(node, name->pool_device, kube::member(device, "containerEdits"));
   record.requests.push_back(std::move(request));
   const auto share = share_in(name->pool_device);
   const std::string device_name = share ? core::to_string(core::DeviceName{share->device}) : name->pool_device;

@@ -142,9 +142,9 @@ Error clash(const std::string& what, const std::string& one, int one_value, cons
 }
 
 // LNC is chosen on Trainium2 and Trainium3 only. AWS's words.
-Result<void> check_lnc(const grant::NodeUnits& node, const RequestShare& share) {
-  if (!share.config.lnc) return {};
-  for (const HeldDevice& held : share.hardware.devices) {
+Result<void> check_lnc(const grant::NodeUnits& node, const PlannedRequest& planned) {
+  if (!planned.config.lnc) return {};
+  for (const HeldDevice& held : planned.hardware.devices) {
     const model::NeuronDevice* device = node.device(held.device);
     const auto family = device == nullptr ? std::nullopt : device->family;
     if (family == model::Family::trainium2 || family == model::Family::trainium3) continue;
@@ -156,32 +156,32 @@ Result<void> check_lnc(const grant::NodeUnits& node, const RequestShare& share) 
 
 struct ContainerConfig {
   std::optional<int> lnc;    // that of all, the node's without a configuration
-  bool is_lnc_set = false;   // by some share's configuration
+  bool is_lnc_set = false;   // by the configuration of some request
   std::optional<int> nodes;  // UltraServer
 };
 
-// The one configuration that a container's shares have in common.
-Result<ContainerConfig> config_of(const grant::NodeUnits& node, const std::vector<const RequestShare*>& computing) {
+// The one configuration that a container's requests have in common.
+Result<ContainerConfig> config_of(const grant::NodeUnits& node, const std::vector<const PlannedRequest*>& computing) {
   const auto& host_lnc = node.snapshot().host.lnc;
   const std::optional<int> node_lnc = host_lnc ? std::optional(host_lnc->value) : std::nullopt;
-  const auto lnc_of = [&](const RequestShare& share) { return share.config.lnc ? share.config.lnc : node_lnc; };
-  const RequestShare& first = *computing.front();
+  const auto lnc_of = [&](const PlannedRequest& planned) { return planned.config.lnc ? planned.config.lnc : node_lnc; };
+  const PlannedRequest& first = *computing.front();
   ContainerConfig config{lnc_of(first), false, {}};
-  const RequestShare* with_nodes = nullptr;
-  for (const RequestShare* share : computing) {
-    TRY(check_lnc(node, *share));
-    if (lnc_of(*share) != config.lnc) {
-      return fail(clash("logicalNeuronCore", first.request, config.lnc.value_or(0), share->request,
-                        lnc_of(*share).value_or(0)));
+  const PlannedRequest* with_nodes = nullptr;
+  for (const PlannedRequest* planned : computing) {
+    TRY(check_lnc(node, *planned));
+    if (lnc_of(*planned) != config.lnc) {
+      return fail(
+          clash("logicalNeuronCore", first.name, config.lnc.value_or(0), planned->name, lnc_of(*planned).value_or(0)));
     }
-    config.is_lnc_set |= share->config.lnc.has_value();
-    if (!share->config.ultraserver_mode) continue;
-    if (with_nodes != nullptr && config.nodes != share->config.ultraserver_mode) {
-      return fail(clash("ultraserverMode", with_nodes->request, *config.nodes, share->request,
-                        *share->config.ultraserver_mode));
+    config.is_lnc_set |= planned->config.lnc.has_value();
+    if (!planned->config.ultraserver_mode) continue;
+    if (with_nodes != nullptr && config.nodes != planned->config.ultraserver_mode) {
+      return fail(
+          clash("ultraserverMode", with_nodes->name, *config.nodes, planned->name, *planned->config.ultraserver_mode));
     }
-    with_nodes = share;
-    config.nodes = share->config.ultraserver_mode;
+    with_nodes = planned;
+    config.nodes = planned->config.ultraserver_mode;
   }
   return config;
 }
@@ -233,7 +233,7 @@ Result<void> check_unread(const ClaimUse& use) {
   if (use.unread.empty()) return {};
   std::ptrdiff_t computing = 0;
   for (const auto& [name, claim] : use.claims) {
-    computing += std::ranges::count_if(claim.shares, std::mem_fn(&RequestShare::computes));
+    computing += std::ranges::count_if(claim.requests, std::mem_fn(&PlannedRequest::computes));
   }
   if (computing <= 1) return {};
   return fail(ErrorCode::failed_precondition,
@@ -244,8 +244,8 @@ Result<void> check_unread(const ClaimUse& use) {
 
 // The requests of all known claims that one container uses. Errors: one of these claims cannot be prepared; a value
 // that leaves out what it gives would be wrong as soon as it is prepared.
-Result<std::vector<const RequestShare*>> shares_of(const ClaimUse& use, const ContainerUse& container) {
-  std::vector<const RequestShare*> shares;
+Result<std::vector<const PlannedRequest*>> requests_of(const ClaimUse& use, const ContainerUse& container) {
+  std::vector<const PlannedRequest*> requests;
   for (const auto& [claim, used] : container.claims) {
     const auto known = use.claims.find(claim);
     if (known == use.claims.end()) continue;  // of another driver, or of a pod whose turn has not come
@@ -253,11 +253,11 @@ Result<std::vector<const RequestShare*>> shares_of(const ClaimUse& use, const Co
       return fail(ErrorCode::failed_precondition, container.name + " uses the claim \"" + claim +
                                                       "\" as well, which is not prepared: " + known->second.error);
     }
-    for (const RequestShare& share : known->second.shares) {
-      if (uses(used, share.request)) shares.push_back(&share);
+    for (const PlannedRequest& planned : known->second.requests) {
+      if (uses(used, planned.name)) requests.push_back(&planned);
     }
   }
-  return shares;
+  return requests;
 }
 
 // The variables that a container needs have to equal those in the files of claims that are prepared already.
@@ -285,13 +285,13 @@ struct Value {
 // Adds the value that `container` needs for each request of the claim that it uses.
 Result<void> add_values(const KnownClaim& claim, const UsedRequests& used, const std::string& container,
                         const Environment& needed, std::map<std::string, Value>& values) {
-  for (const RequestShare& share : claim.shares) {
-    if (!share.computes() || !uses(used, share.request)) continue;
-    const auto [value, is_new] = values.try_emplace(share.request, Value{needed, container});
+  for (const PlannedRequest& planned : claim.requests) {
+    if (!planned.computes() || !uses(used, planned.name)) continue;
+    const auto [value, is_new] = values.try_emplace(planned.name, Value{needed, container});
     const auto& [environment, first] = value->second;
     if (is_new || environment == needed) continue;
     return fail(ErrorCode::failed_precondition,
-                "the request \"" + share.request + "\" is used by " + first + ", which needs " + shown(environment) +
+                "the request \"" + planned.name + "\" is used by " + first + ", which needs " + shown(environment) +
                     ", and by " + container + ", which needs " + shown(needed) +
                     ", since they use different requests beside it; containers must share all of their Neuron requests "
                     "or none");
@@ -316,14 +316,14 @@ Result<RequestConfig> config_for(const std::vector<OpaqueConfig>& configs, const
   return found;
 }
 
-Result<Environment> environment_of(const GrantFacts& facts, const std::vector<const RequestShare*>& shares) {
-  std::vector<const RequestShare*> computing;
+Result<Environment> environment_of(const GrantFacts& facts, const std::vector<const PlannedRequest*>& requests) {
+  std::vector<const PlannedRequest*> computing;
   Hardware seen, own;
-  for (const RequestShare* share : shares) {
-    seen.add(share->hardware);
-    if (!share->computes()) continue;
-    own.add(share->hardware);
-    computing.push_back(share);
+  for (const PlannedRequest* planned : requests) {
+    seen.add(planned->hardware);
+    if (!planned->computes()) continue;
+    own.add(planned->hardware);
+    computing.push_back(planned);
   }
   if (computing.empty()) return Environment{};
   TRY_ASSIGN(const ContainerConfig config, config_of(facts.node, computing));
@@ -352,8 +352,8 @@ KnownClaim known_of(const ClaimRecord& record) {
         "or recreate the pods, to prepare the claim again";
   }
   for (const RecordedRequest& request : record.requests) {
-    known.shares.push_back(request.share);
-    if (request.share.computes()) (*known.prepared)[request.share.request] = request.environment;
+    known.requests.push_back(request.planned);
+    if (request.planned.computes()) (*known.prepared)[request.planned.name] = request.environment;
   }
   return known;
 }
@@ -366,20 +366,20 @@ Result<std::map<std::string, Environment>> environments_of(const GrantFacts& fac
   for (const ContainerUse& container : use.containers) {
     const auto used = container.claims.find(name);
     if (used == container.claims.end()) continue;
-    TRY_ASSIGN(const auto shares, shares_of(use, container));
-    auto needed = environment_of(facts, shares);
+    TRY_ASSIGN(const auto requests, requests_of(use, container));
+    auto needed = environment_of(facts, requests);
     if (!needed) return fail(std::move(needed).error().with_context(container.name));
     TRY(check_prepared(use, container, *needed));
     TRY(add_values(claim, used->second, container.name, *needed, values));
   }
   std::map<std::string, Environment> environments;
-  for (const RequestShare& share : claim.shares) {
-    if (!share.computes()) continue;
-    const auto value = values.find(share.request);
+  for (const PlannedRequest& planned : claim.requests) {
+    if (!planned.computes()) continue;
+    const auto value = values.find(planned.name);
     if (value != values.end()) {
-      environments[share.request] = std::move(value->second.environment);
+      environments[planned.name] = std::move(value->second.environment);
     } else {
-      TRY_ASSIGN(environments[share.request], environment_of(facts, {&share}));
+      TRY_ASSIGN(environments[planned.name], environment_of(facts, {&planned}));
     }
   }
   return environments;

@@ -18,7 +18,7 @@
 // the same one (docs/reference/dra.md#cdi-files-of-claims). Functions are pure.
 namespace neuron::plugin::dra {
 
-// Facts that variables and device nodes depend on, beside shares.
+// Facts that variables and device nodes depend on, beside the requests.
 struct GrantFacts {
   const grant::NodeUnits& node;
   const grant::GrantOptions& options;
@@ -32,20 +32,20 @@ struct GrantFacts {
 // takes, of any entry, also of one for other requests.
 [[nodiscard]] Result<RequestConfig> config_for(const std::vector<OpaqueConfig>& configs, const std::string& request);
 
-// The variables of a container that uses `shares`, of one or more claims: NEURON_RT_VISIBLE_CORES over all of them, as
-// the container counts the devices that it sees; NEURON_LOGICAL_NC_CONFIG where a share configures it, or where
+// The variables of a container that uses `requests`, of one or more claims: NEURON_RT_VISIBLE_CORES over all of them,
+// as the container counts the devices that it sees; NEURON_LOGICAL_NC_CONFIG where a request configures it, or where
 // Allocate would set it (agent/grant/grant.h); those of the UltraServer
 // (docs/reference/kubernetes-stack.md#ultraservers), but for NEURON_GLOBAL_TOPOID and NEURON_GLOBAL_TOPOID0_HOST, which
-// depend on the other nodes: the workload has to set them. Empty when none of the shares computes. Errors:
-// invalid_argument when LNC cannot be set on this node or devices of a share; failed_precondition when the shares want
-// different values, a logical core would be half theirs, or the node is not in an UltraServer of the configured size;
-// unavailable while its election has not ended, naming the devices that keep it from beginning.
+// depend on the other nodes: the workload has to set them. Empty when none of the requests computes. Errors:
+// invalid_argument when LNC cannot be set on this node or devices of a request; failed_precondition when the requests
+// want different values, a logical core would be half theirs, or the node is not in an UltraServer of the configured
+// size; unavailable while its election has not ended, naming the devices that keep it from beginning.
 [[nodiscard]] Result<Environment> environment_of(const GrantFacts& facts,
-                                                 const std::vector<const RequestShare*>& shares);
+                                                 const std::vector<const PlannedRequest*>& requests);
 
 // A claim of the pod's namespace whose allocation is known here.
 struct KnownClaim {
-  std::vector<RequestShare> shares;
+  std::vector<PlannedRequest> requests;
   // Of a claim that is prepared already, by request: its file stays as it is. nullopt: it is being prepared.
   std::optional<std::map<std::string, Environment>> prepared;
   std::string error{};  // why it cannot be prepared; "" = it can, so far. Its grant is unknown then

@@ -86,12 +86,12 @@ Result<void> check_request(const std::string& request) {
   return fail(ErrorCode::invalid_argument, "\"" + printable(request, 64) + "\" is not a valid request name");
 }
 
-RequestShare& share_of(ClaimPlan& plan, const AllocationResult& result) {
-  for (RequestShare& share : plan.shares) {
-    if (share.request == result.request) return share;
+PlannedRequest& request_of(ClaimPlan& plan, const AllocationResult& result) {
+  for (PlannedRequest& planned : plan.requests) {
+    if (planned.name == result.request) return planned;
   }
-  plan.shares.push_back({result.request, {}, result.admin_access, {}});
-  return plan.shares.back();
+  plan.requests.push_back({result.request, {}, result.admin_access, {}});
+  return plan.requests.back();
 }
 
 // Adds a device, or a request to the one that is there: only admin access may have it twice.
@@ -139,13 +139,13 @@ Result<void> add_result(ClaimPlan& plan, const ResourceClaim& claim, const Alloc
       return fail(ErrorCode::failed_precondition, *both + " is allocated twice in this claim");
     }
   }
-  RequestShare& share = share_of(plan, result);
-  if (share.admin_access != result.admin_access) {
+  PlannedRequest& planned = request_of(plan, result);
+  if (planned.admin_access != result.admin_access) {
     return fail(ErrorCode::failed_precondition,
                 "the request \"" + result.request + "\" has devices with and without admin access");
   }
-  TRY_ASSIGN(share.config, config_for(claim.configs, result.full_request()));
-  share.hardware.add(hardware);
+  TRY_ASSIGN(planned.config, config_for(claim.configs, result.full_request()));
+  planned.hardware.add(hardware);
   return add_device(plan, result, std::move(hardware), is_share);
 }
 
@@ -156,9 +156,9 @@ struct LncUse {
   bool is_other_claim = false;
 };
 
-std::optional<int> lnc_of(const RequestShare& share, std::optional<int> node_lnc) {
-  if (!share.computes()) return std::nullopt;
-  return share.config.lnc ? share.config.lnc : node_lnc;
+std::optional<int> lnc_of(const PlannedRequest& planned, std::optional<int> node_lnc) {
+  if (!planned.computes()) return std::nullopt;
+  return planned.config.lnc ? planned.config.lnc : node_lnc;
 }
 
 Error clash(int device, const LncUse& use, const std::string& request, int lnc) {
@@ -231,8 +231,8 @@ std::string share_key(const AllocationResult& result) {
 
 Hardware ClaimPlan::held() const {
   Hardware hardware;
-  for (const RequestShare& share : shares) {
-    if (!share.admin_access) hardware.add(share.hardware);
+  for (const PlannedRequest& planned : requests) {
+    if (!planned.admin_access) hardware.add(planned.hardware);
   }
   return hardware;
 }
@@ -283,7 +283,7 @@ bool is_same_allocation(const ClaimRecord& record, const ResourceClaim& claim) {
   for (const PreparedDevice& device : record.devices) {
     for (const std::string& request : device.requests) {
       const bool is_admin = std::ranges::any_of(record.requests, [&](const RecordedRequest& one) {
-        return one.share.request == request && one.share.admin_access;
+        return one.planned.name == request && one.planned.admin_access;
       });
       was.emplace(request, device.pool, device.device, is_admin ? "" : device.share_id.value_or(""));
     }
@@ -307,26 +307,26 @@ std::optional<Error> conflict(const ClaimRecords& records, const std::string& ui
   return std::nullopt;
 }
 
-std::optional<Error> lnc_clash(const std::vector<RequestShare>& shares, std::optional<int> node_lnc,
+std::optional<Error> lnc_clash(const std::vector<PlannedRequest>& requests, std::optional<int> node_lnc,
                                const ClaimRecords& records, const std::string& uid) {
   std::map<int, LncUse> uses;  // by device
   for (const auto& [other, record] : records) {
     if (other == uid || !record->is_completed) continue;
     for (const RecordedRequest& request : record->requests) {
-      const auto lnc = lnc_of(request.share, record->node_lnc);
+      const auto lnc = lnc_of(request.planned, record->node_lnc);
       if (!lnc) continue;
-      for (const HeldDevice& held : request.share.hardware.devices) {
+      for (const HeldDevice& held : request.planned.hardware.devices) {
         uses.try_emplace(held.device, LncUse{*lnc, "the claim " + record->shown(), true});
       }
     }
   }
-  for (const RequestShare& share : shares) {
-    const auto lnc = lnc_of(share, node_lnc);
+  for (const PlannedRequest& planned : requests) {
+    const auto lnc = lnc_of(planned, node_lnc);
     if (!lnc) continue;
-    for (const HeldDevice& held : share.hardware.devices) {
+    for (const HeldDevice& held : planned.hardware.devices) {
       const auto& use =
-          uses.try_emplace(held.device, LncUse{*lnc, "the request \"" + share.request + "\"", false}).first->second;
-      if (use.lnc != *lnc) return clash(held.device, use, share.request, *lnc);
+          uses.try_emplace(held.device, LncUse{*lnc, "the request \"" + planned.name + "\"", false}).first->second;
+      if (use.lnc != *lnc) return clash(held.device, use, planned.name, *lnc);
     }
   }
   return std::nullopt;

@@ -59,9 +59,9 @@ struct RequestConfig {
   friend bool operator==(const RequestConfig&, const RequestConfig&) = default;
 };
 
-// Hardware that a claim holds through one of its requests.
-struct RequestShare {
-  std::string request;  // base name
+// What a claim gets through one of its requests: the hardware of all its results.
+struct PlannedRequest {
+  std::string name;  // base name
   Hardware hardware;
   // Admin access: the Neuron nodes, write-only, no interfaces and no variables; it keeps no other claim from the
   // hardware.
@@ -89,8 +89,8 @@ using ChosenShares = std::map<std::string, Hardware>;
 [[nodiscard]] std::string share_key(const AllocationResult& result);
 
 struct ClaimPlan {
-  std::vector<RequestShare> shares;    // by request, in the order of the results
-  std::vector<PlannedDevice> devices;  // one for each result; two of admin access to one device are one
+  std::vector<PlannedRequest> requests;  // in the order of the results
+  std::vector<PlannedDevice> devices;    // one for each result; two of admin access to one device are one
 
   [[nodiscard]] Hardware held() const;  // nothing of admin access
 };
@@ -125,10 +125,10 @@ using ClaimRecords = std::map<std::string, std::shared_ptr<const ClaimRecord>>; 
 
 // Whether a device can serve two LNCs at once is unknown (docs/reference/dra.md#opaque-configuration), so its cores are
 // given with one alone: that of the configuration, else the node's.
-// failed_precondition, naming device and both sides, when two of `shares`, which are of the claim `uid`, or one of them
-// and another claim that is completed want one device with different LNCs. Unknown LNCs clash with nothing, nor does
-// admin access. `node_lnc`: of the node, for those without a configuration.
-[[nodiscard]] std::optional<Error> lnc_clash(const std::vector<RequestShare>& shares, std::optional<int> node_lnc,
+// failed_precondition, naming device and both sides, when two of `requests`, which are of the claim `uid`, or one of
+// them and another claim that is completed want one device with different LNCs. Unknown LNCs clash with nothing, nor
+// does admin access. `node_lnc`: of the node, for those without a configuration.
+[[nodiscard]] std::optional<Error> lnc_clash(const std::vector<PlannedRequest>& requests, std::optional<int> node_lnc,
                                              const ClaimRecords& records, const std::string& uid);
 
 // How cores are numbered that claims hold. Where an older version wrote two LNCs, it is that of the first uid.

@@ -27,7 +27,9 @@ struct ClaimPreparer::Pending {
   PrepareAnswer answer{};
   bool is_done = false;  // answered
 
-  [[nodiscard]] bool computes() const { return std::ranges::any_of(plan.shares, std::mem_fn(&RequestShare::computes)); }
+  [[nodiscard]] bool computes() const {
+    return std::ranges::any_of(plan.requests, std::mem_fn(&PlannedRequest::computes));
+  }
   void refuse(const Error& error) {
     constexpr std::size_t kMaxMessage = 1000;  // an event has 1,024
     answer = {{}, printable_line(error.message, kMaxMessage), error.code};
@@ -252,7 +254,7 @@ Result<void> ClaimPreparer::grant(const Call& call, Pending& pending) {
   for (const Pending& other : call.claims) {
     const bool is_prepared = other.is_done && other.answer.error.empty();
     if (other.ref.claim_namespace != ref.claim_namespace || is_prepared) continue;
-    use.claims[other.ref.name] = {other.plan.shares, std::nullopt, other.answer.error};
+    use.claims[other.ref.name] = {other.plan.requests, std::nullopt, other.answer.error};
   }
   for (const auto& [uid, record] : call.view.records) {
     const bool may_be_used = !pending.unread.empty() && is_nameless(*record);
@@ -265,7 +267,7 @@ Result<void> ClaimPreparer::grant(const Call& call, Pending& pending) {
   const auto& host_lnc = call.node->snapshot().host.lnc;
   ClaimRecord& record = pending.record;
   if (host_lnc) record.node_lnc = host_lnc->value;
-  if (auto clash = lnc_clash(pending.plan.shares, record.node_lnc, call.view.records, ref.uid)) {
+  if (auto clash = lnc_clash(pending.plan.requests, record.node_lnc, call.view.records, ref.uid)) {
     return fail(*std::move(clash));
   }
   ClaimGrant granted = grant_of_claim(facts, settings_.driver, ref.uid, pending.plan.devices, environments);
@@ -276,9 +278,9 @@ Result<void> ClaimPreparer::grant(const Call& call, Pending& pending) {
   record.devices = std::move(granted.devices);
   record.cdi_text = std::move(granted.cdi_text);
   record.grace = pending.grace;
-  for (const RequestShare& share : pending.plan.shares) {
-    const auto environment = environments.find(share.request);
-    record.requests.push_back({share, environment == environments.end() ? Environment() : environment->second});
+  for (const PlannedRequest& planned : pending.plan.requests) {
+    const auto environment = environments.find(planned.name);
+    record.requests.push_back({planned, environment == environments.end() ? Environment() : environment->second});
   }
   return {};
 }

@@ -28,17 +28,17 @@ std::string dumped(const json& value) {
 }
 
 json request_json(const RecordedRequest& request) {
-  const RequestShare& share = request.share;
+  const PlannedRequest& planned = request.planned;
   json devices = json::array();
-  for (const HeldDevice& held : share.hardware.devices) {
+  for (const HeldDevice& held : planned.hardware.devices) {
     json device = {{"device", held.device}};
     if (!held.places.empty()) device["places"] = held.places;
     devices.push_back(std::move(device));
   }
-  json one = {{"request", share.request}, {"neuron", std::move(devices)}, {"efas", share.hardware.efas}};
-  if (share.admin_access) one["adminAccess"] = true;
-  if (share.config.lnc) one["lnc"] = *share.config.lnc;
-  if (share.config.ultraserver_mode) one["ultraserverMode"] = *share.config.ultraserver_mode;
+  json one = {{"request", planned.name}, {"neuron", std::move(devices)}, {"efas", planned.hardware.efas}};
+  if (planned.admin_access) one["adminAccess"] = true;
+  if (planned.config.lnc) one["lnc"] = *planned.config.lnc;
+  if (planned.config.ultraserver_mode) one["ultraserverMode"] = *planned.config.ultraserver_mode;
   if (!request.environment.empty()) one["environment"] = request.environment;
   return one;
 }
@@ -65,19 +65,19 @@ std::optional<int> optional_number(const json& one, const char* name) {
 
 RecordedRequest request_of(const json& one) {
   RecordedRequest request;
-  RequestShare& share = request.share;
-  share.request = one.at("request").get<std::string>();
+  PlannedRequest& planned = request.planned;
+  planned.name = one.at("request").get<std::string>();
   for (const json& held : one.value("neuron", json::array())) {
     HeldDevice device{number_of(held.at("device")), {}};
     for (const json& place : held.value("places", json::array())) device.places.push_back(number_of(place));
     std::sort(device.places.begin(), device.places.end());
-    share.hardware.add({{std::move(device)}, {}});
+    planned.hardware.add({{std::move(device)}, {}});
   }
   auto efas = one.value("efas", std::vector<std::string>());
   std::sort(efas.begin(), efas.end());
-  share.hardware.add({{}, std::move(efas)});
-  share.admin_access = one.value("adminAccess", false);
-  share.config = {optional_number(one, "lnc"), optional_number(one, "ultraserverMode")};
+  planned.hardware.add({{}, std::move(efas)});
+  planned.admin_access = one.value("adminAccess", false);
+  planned.config = {optional_number(one, "lnc"), optional_number(one, "ultraserverMode")};
   request.environment = one.value("environment", Environment());
   return request;
 }
@@ -149,7 +149,7 @@ Hardware ClaimRecord::held() const {
   Hardware hardware;
   if (!is_completed) return hardware;
   for (const RecordedRequest& request : requests) {
-    if (!request.share.admin_access) hardware.add(request.share.hardware);
+    if (!request.planned.admin_access) hardware.add(request.planned.hardware);
   }
   return hardware;
 }

@@ -27,7 +27,7 @@
 namespace neuron::plugin::dra {
 
 struct RecordedRequest {
-  RequestShare share;
+  PlannedRequest planned;
   Environment environment;
 };
 

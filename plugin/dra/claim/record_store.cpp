@@ -88,11 +88,11 @@ bool is_admin_only(const ClaimRecord& record, std::size_t place) {
   const std::vector<std::string>& names = record.devices[place].requests;
   const std::vector<RecordedRequest>& requests = record.requests;
   if (names.empty()) {  // rebuilt from its CDI file: one request without a name per device
-    return place < requests.size() && requests[place].share.admin_access;
+    return place < requests.size() && requests[place].planned.admin_access;
   }
   return std::ranges::all_of(names, [&](const std::string& name) {
     return std::ranges::any_of(
-        requests, [&](const RecordedRequest& one) { return one.share.request == name && one.share.admin_access; });
+        requests, [&](const RecordedRequest& one) { return one.planned.name == name && one.planned.admin_access; });
   });
 }
 
@@ -177,7 +177,7 @@ void RecordStore::refine(RecordFile& file) const {
     if (!record->is_completed || record->is_whole()) continue;
     ClaimRecord better = *record;
     for (std::size_t i = 0; i < std::min(better.requests.size(), better.devices.size()); ++i) {
-      Hardware& hardware = better.requests[i].share.hardware;
+      Hardware& hardware = better.requests[i].planned.hardware;
       const bool has_places =
           std::ranges::any_of(hardware.devices, [](const HeldDevice& held) { return !held.places.empty(); });
       if (has_places) continue;  // by the LNC of that time
@@ -242,9 +242,9 @@ Result<void> RecordStore::commit(ClaimRecord record, std::uint64_t releases) {
     }
     record.is_completed = true;
     if (auto error = conflict(records, record.uid, record.held())) return fail(*std::move(error));
-    std::vector<RequestShare> shares;
-    for (const RecordedRequest& request : record.requests) shares.push_back(request.share);
-    if (auto error = lnc_clash(shares, record.node_lnc, records, record.uid)) return fail(*std::move(error));
+    std::vector<PlannedRequest> requests;
+    for (const RecordedRequest& request : record.requests) requests.push_back(request.planned);
+    if (auto error = lnc_clash(requests, record.node_lnc, records, record.uid)) return fail(*std::move(error));
     if (auto error = numbering_clash(record, records)) return fail(*std::move(error));
     const auto known = records.find(record.uid);
     if (known != records.end() && known->second->is_completed && differ(shares_of(*known->second), shares_of(record))) {

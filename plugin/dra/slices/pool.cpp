@@ -33,6 +33,7 @@ class PoolMaker {
   }
 
   Pool make() {
+    pool_.shares = options_.shares;
     const std::vector<int>& units = node_.units(Resource::neuron);
     if (is_one_device()) {
       add(NodeName{});
@@ -153,7 +154,7 @@ class PoolMaker {
     PoolDevice& device =
         append(name, DeviceKind::device, device_attributes(node_, name.device), reason_of(name.device));
     set_parts(device, devices, cores_of(devices), memory_of(devices));
-    const bool is_shared = options_.shares == Shares::on && options_.partitions == Partitions::none;
+    const bool is_shared = options_.shares != Shares::off && options_.partitions == Partitions::none;
     if (!is_shared || is_split(name.device) || core_count(name.device) < 1) return;
     int healthy = 0;
     for (int core = 0; core < core_count(name.device); ++core) {

@@ -81,13 +81,13 @@ using NetworkLayers = std::map<std::string, std::string>;
 [[nodiscard]] Attributes published_attributes(const PoolDevice& device, const NetworkLayers& layers);
 
 enum class Partitions { none, cores, groups, all };  // --dra-partitions
-enum class Shares { off, on };                       // --dra-shares
+enum class Shares { off, on, automatic };            // --dra-shares; automatic: where no other claim notices
 enum class UltraServer { node, devices };            // --dra-ultraserver: offered as one device, or as its devices
 
 struct PoolOptions {
   std::string driver = "neuron.aws.com";  // --dra-driver-name, of the taint's key
   Partitions partitions = Partitions::none;
-  Shares shares = Shares::off;  // without effect beside partitions, whose counters do not count shares
+  Shares shares = Shares::automatic;  // without effect beside partitions, whose counters do not count shares
   // --core-devices: these are offered as their cores alone, without counters; nullopt or beside partitions: none.
   std::optional<core::CoreDevices> core_devices{};
   UltraServer ultraserver = UltraServer::node;
@@ -95,7 +95,8 @@ struct PoolOptions {
 };
 
 struct Pool {
-  Counters counters;  // one counter set, "cores", holds them all; empty: no devices of the pool overlap
+  Counters counters;                  // one counter set, "cores", holds them all; empty: no devices of the pool overlap
+  Shares shares = Shares::automatic;  // as the options have it
   // Of each kind in the order in which the scheduler takes the first that fits: cores and devices from the low end,
   // groups from the high end, small ones first (docs/dra-partitions.md).
   std::vector<PoolDevice> devices;
@@ -144,6 +145,8 @@ struct LayoutOptions {
   SliceShape shape = SliceShape::split;
   bool taints = true;  // the server keeps them
   bool shares = true;  // the server keeps allowMultipleAllocations and requestPolicy
+  // A claim with "allocationMode: All" waits until no part of a shared device is held; up to 1.36 it gets the rest.
+  bool all_waits = true;
 };
 
 inline constexpr const char* kCounterSet = "cores";
@@ -168,6 +171,9 @@ struct Layout {
 // The shape for a version with open gates; whether they are open shows only in the stored objects. Errors:
 // failed_precondition before 1.34.
 [[nodiscard]] Result<SliceShape> shape_for(const kube::ServerVersion& server);
+
+// LayoutOptions::all_waits of the scheduler of that version.
+[[nodiscard]] bool all_waits(const kube::ServerVersion& server);
 
 // The layout for a server that is not asked, from its version and the gates that differ from its defaults: "1.36.3",
 // "v1.34.2-eks-113cf36", "1.34.2,DRAPartitionableDevices=true", "1.36.3,DRADeviceTaints=false"; the third gate is

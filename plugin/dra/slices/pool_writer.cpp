@@ -87,14 +87,14 @@ bool overwrites(const SyncPlan& plan, const SliceVersions& own) {
 
 }  // namespace
 
-void Gate::take(bool is_open, SteadyTime now) {
+void FeatureGate::take(bool is_open, SteadyTime now) {
   open.take(is_open, now);
   asked = now;
   recheck = false;
   if (!is_open) closed_at = now;
 }
 
-bool Gate::is_due_again(SteadyTime now) const {
+bool FeatureGate::is_due_again(SteadyTime now) const {
   if (!is_closed()) return false;
   if (open.is_rising()) return now - asked >= SteadyAnswer<bool>::kApart;
   return recheck || now - closed_at >= PoolWriter::kGatesAge;
@@ -107,15 +107,18 @@ Result<bool> PoolWriter::check_server() {
   TRY_ASSIGN(const SliceShape newest, shape_for(server));
   const OwnerNode before = identity_.node;
   const SliceShape shape_before = shape();
+  const bool waited_before = all_waits();
   TRY(read_node());
   facts_from_ = now;
   if (server_ != server) counters_.recheck = taints_.recheck = shares_.recheck = true;
   const bool is_first = !server_;
   server_ = server;
   take_shape(newest, now);
+  all_waits_.take(dra::all_waits(server), now);
   return is_first || before.uid != identity_.node.uid || before.network_layers != identity_.node.network_layers ||
-         shape_before != shape() || (shape() != SliceShape::plain && counters_.is_due_again(now)) ||
-         taints_.is_due_again(now) || shares_.is_due_again(now);
+         shape_before != shape() || waited_before != all_waits() ||
+         (shape() != SliceShape::plain && counters_.is_due_again(now)) || taints_.is_due_again(now) ||
+         shares_.is_due_again(now);
 }
 
 void PoolWriter::take_shape(SliceShape newest, SteadyTime now) {
@@ -212,6 +215,7 @@ void PoolWriter::try_taints() {
 Result<void> PoolWriter::try_shares(const Pool& pool) {
   const SteadyTime now = clock_.now();
   const bool is_wanted =
+      (pool.shares == Shares::on || all_waits()) &&
       std::ranges::any_of(pool.devices, [](const PoolDevice& device) { return device.shareable_cores > 0; });
   const bool is_due = !shares_.open.value() || shares_.is_due_again(now) || (shares_.recheck && !shares_.is_closed());
   if (!is_wanted || !is_due) return {};
@@ -241,7 +245,7 @@ Result<Written> PoolWriter::write(const Pool& pool, Overwrite overwrite) {
     const std::string salt = salt_in_use(stored, identity_);
     if (!salt.empty() && salt != taken_salt_) identity_.salt = salt;
     Layout layout = lay_out(pool, {counters_.is_closed() ? SliceShape::plain : shape(), !taints_.is_closed(),
-                                   shares_.open.value().value_or(false)});
+                                   shares_.open.value().value_or(false), all_waits()});
     SyncPlan plan = plan_sync(stored, layout.slices, identity_);
     if (!plan.creates.empty()) {
       const std::string uid = identity_.node.uid;

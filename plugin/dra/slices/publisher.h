@@ -157,7 +157,7 @@ struct Written {
 };
 
 // A feature gate, known from the objects that API servers store.
-struct Gate {
+struct FeatureGate {
   SteadyAnswer<bool> open{false};
   SteadyTime asked{};
   SteadyTime closed_at{};  // time of the newest answer with a closed gate
@@ -201,6 +201,7 @@ class PoolWriter {
   [[nodiscard]] Slice trial_slice(const SliceContent& content) const;
   [[nodiscard]] SliceShape shape() const { return shape_.value().value_or(SliceShape::plain); }
   void take_shape(SliceShape newest, SteadyTime now);
+  [[nodiscard]] bool all_waits() const { return all_waits_.value().value_or(false); }
   [[nodiscard]] Result<void> read_node();
   [[nodiscard]] Result<Outcome> apply(const SyncPlan& plan, Written& written);
   [[nodiscard]] Result<Outcome> store(const Slice& wanted, Result<Slice> answer, Written& written);
@@ -216,11 +217,12 @@ class PoolWriter {
   std::optional<kube::ServerVersion> server_;          // the newest answer
   SteadyAnswer<SliceShape> shape_{SliceShape::plain};  // by the servers' versions
   SteadyTime facts_from_{};
-  Gate counters_;         // tried by a dry run before there are counters
-  Gate taints_;           // unknown counts as open: the answers to writes show it
-  Gate shares_;           // tried by a dry run before devices are shared
-  SliceVersions own_;     // of slices as this writer wrote them, or found them as wanted
-  std::string conflict_;  // the server's message about the newest one
+  FeatureGate counters_;                 // tried by a dry run before there are counters
+  FeatureGate taints_;                   // unknown counts as open: the answers to writes show it
+  FeatureGate shares_;                   // tried by a dry run before devices are shared
+  SteadyAnswer<bool> all_waits_{false};  // by the servers' versions
+  SliceVersions own_;                    // of slices as this writer wrote them, or found them as wanted
+  std::string conflict_;                 // the server's message about the newest one
 };
 
 // The state of publishing. Passive data.

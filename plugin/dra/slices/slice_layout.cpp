@@ -172,7 +172,8 @@ Layout lay_out(const Pool& pool, const LayoutOptions& wanted) {
   Layout layout;
   LayoutOptions options = wanted;
   if (pool.counters.size() > kMaxCounters) options.shape = SliceShape::plain;
-  const bool has_shares = options.shares && (options.shape == SliceShape::plain || pool.counters.empty());
+  const bool is_wanted = pool.shares == Shares::on || (pool.shares == Shares::automatic && options.all_waits);
+  const bool has_shares = is_wanted && options.shares && (options.shape == SliceShape::plain || pool.counters.empty());
   const std::vector<PoolDevice> all = shared_or_not(pool, has_shares);
   Devices devices;
   for (const PoolDevice& device : all) devices.push_back(&device);
@@ -210,12 +211,16 @@ Result<SliceShape> shape_for(const ServerVersion& server) {
   return SliceShape::split;
 }
 
+bool all_waits(const ServerVersion& server) {
+  return server >= ServerVersion{1, 37, 0};
+}
+
 Result<LayoutOptions> layout_for(std::string_view server) {
   const auto parts = split(server, ',');
   const auto version = parts.empty() ? std::nullopt : kube::parse_git_version(parts.front());
   if (!version) return fail(no_server(server));
   bool counters = *version >= ServerVersion{1, 36, 0};  // all gates are open by default from 1.36
-  LayoutOptions options{SliceShape::plain, counters, counters};
+  LayoutOptions options{SliceShape::plain, counters, counters, all_waits(*version)};
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const std::string_view part = parts[i];
     const std::size_t at = part.find('=');

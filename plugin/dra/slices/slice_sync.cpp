@@ -27,14 +27,15 @@ json quantities_json(const std::map<std::string, std::int64_t>& values) {
   return all;
 }
 
-// Claims have parts: of the cores at least one, by default all; of memory none, else the first would consume all.
+// Claims have parts: of the cores by default all, of memory none, else the first would consume all. 0 cores fit on a
+// held device, which is for admin access alone (docs/dra.md#admin-access).
 void add_shares(json& object, const std::map<std::string, std::int64_t>& capacity) {
   object["allowMultipleAllocations"] = true;
   for (const auto& [name, value] : capacity) {
     const bool is_cores = name == "cores";
     json& policy = object["capacity"][name]["requestPolicy"];
     policy["default"] = is_cores ? kube::quantity_text(value) : "0";
-    policy["validRange"] = {{"min", is_cores ? "1" : "0"}, {"max", kube::quantity_text(value)}};
+    policy["validRange"] = {{"min", "0"}, {"max", kube::quantity_text(value)}};
     if (is_cores) policy["validRange"]["step"] = "1";
   }
 }

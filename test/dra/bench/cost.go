@@ -182,7 +182,7 @@ func printCost(w *tabwriter.Writer, t node.Type, count, left int) {
 	}
 }
 
-// What shares cost, with nothing held, and with one core of each of the lower half of the devices held on every node.
+// What shares cost, with nothing held, and with one core, or all, of each of the lower half of the devices held on every node.
 func printShares(most int) {
 	t := costNode()
 	questions := []question{
@@ -194,8 +194,11 @@ func printShares(most int) {
 	for count := 1; count <= most; count *= 10 {
 		bare := newCluster(t, count, pool.Partitions{}, pool.Default())
 		floor := spent(func() { bare.pass(claims.Claim(questions[0].parts...)) })
-		fmt.Printf("%d × %s: 1 device, not shared %s\n", count, t.Name, milliseconds(floor))
-		for _, busy := range []bool{false, true} {
+		fmt.Printf("%d × %s: 1 device, not shared %s", count, t.Name, milliseconds(floor))
+		bare.fill(t, t.Devices/2)
+		half := spent(func() { bare.pass(claims.Claim(questions[0].parts...)) })
+		fmt.Printf(", half of them held %s\n", milliseconds(half))
+		for _, busy := range []int{0, 1, t.Cores()} {
 			c := &cluster{}
 			var slices []*resourceapi.ResourceSlice
 			for i := range count {
@@ -203,16 +206,16 @@ func printShares(most int) {
 				slices = append(slices, pool.Share(pool.Slices(c.names[i], t, pool.Partitions{}, pool.Default(), pool.Split))...)
 			}
 			c.Scheduler = claims.NewScheduler(slices)
-			for device := 0; busy && device < t.Devices/2; device++ {
+			for device := 0; busy > 0 && device < t.Devices/2; device++ {
 				for _, name := range c.names {
 					id := types.UID(fmt.Sprintf("%s-%d", name, device))
 					c.Take([]claims.Result{{Pool: name, Device: pool.DeviceName(device), ShareID: &id,
-						Consumed: map[resourceapi.QualifiedName]resource.Quantity{pool.Cores: resource.MustParse("1")}}})
+						Consumed: map[resourceapi.QualifiedName]resource.Quantity{pool.Cores: *resource.NewQuantity(int64(busy), resource.DecimalSI)}}})
 				}
 			}
 			for _, q := range questions {
 				took := spent(func() { c.pass(claims.Claim(q.parts...)) })
-				fmt.Printf("  busy %v: %s %s, ×%.2f\n", busy, q.name, milliseconds(took), float64(took)/float64(floor))
+				fmt.Printf("  %d cores of each of 8 held: %s %s, ×%.2f\n", busy, q.name, milliseconds(took), float64(took)/float64(floor))
 			}
 		}
 	}

@@ -40,6 +40,18 @@ func setups() []setup {
 	}
 }
 
+// packings are orders of devices that claims share; beside them what the same pods get with cores and groups as devices.
+func packings() []setup {
+	order := pool.Default()
+	list := []setup{{"groups: groups", groups, pool.Partitions{Groups: true}, order, true}, {"cores: matched", constrained, pool.Partitions{Cores: true}, order, true}}
+	for _, direction := range []pool.Direction{pool.Low, pool.High} {
+		o := pool.Default()
+		o.Devices = direction
+		list = append(list, setup{fmt.Sprintf("none: shares, devices %s", direction), shares, pool.Partitions{}, o, true})
+	}
+	return list
+}
+
 // orders are all directions of the kinds.
 func orders() []setup {
 	var list []setup

@@ -15,7 +15,7 @@ func main() {
 	only := flag.String("node", "", "this type alone of those of docs/allocation.md")
 	nodes := flag.Int("nodes", 100, "the largest cluster of costs")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: bench [OPTION]... fragmentation|orders|cost|shares|mixed|kinds|search...")
+		fmt.Fprintln(os.Stderr, "usage: bench [OPTION]... fragmentation|orders|packing|cost|shares|mixed|kinds|search...")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -26,6 +26,7 @@ func main() {
 	parts := map[string]func(){
 		"fragmentation": func() { printFragmentation(types, setups(), *seeds, *load) },
 		"orders":        func() { printFragmentation(types, orders(), *seeds, *load) },
+		"packing":       func() { printFragmentation(types, packings(), *seeds, *load) },
 		"cost":          func() { printCosts(*nodes) },
 		"kinds":         printKinds,
 		"shares":        func() { printShares(*nodes) },

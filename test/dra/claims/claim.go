@@ -44,10 +44,34 @@ func Request(name, kind string, count int, expressions ...string) func(*resource
 func Shares(name string, count, cores int) func(*resourceapi.DeviceClaim) {
 	return func(claim *resourceapi.DeviceClaim) {
 		Request(name, pool.Core, count)(claim)
-		exact := claim.Requests[len(claim.Requests)-1].Exactly
-		exact.Capacity = &resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{
-			pool.Cores: *resource.NewQuantity(int64(cores), resource.DecimalSI)}}
+		claim.Requests[len(claim.Requests)-1].Exactly.Capacity = capacity(cores)
 	}
+}
+
+// All devices of one kind.
+func All(name, kind string) func(*resourceapi.DeviceClaim) {
+	return func(claim *resourceapi.DeviceClaim) {
+		Request(name, kind, 0)(claim)
+		claim.Requests[len(claim.Requests)-1].Exactly.AllocationMode = resourceapi.DeviceAllocationModeAll
+	}
+}
+
+// AdminAccess of the last request, for 0 cores of each device, which fits although all of them are held; or for what a device gives
+// by default.
+func AdminAccess(noCores bool) func(*resourceapi.DeviceClaim) {
+	yes := true
+	return func(claim *resourceapi.DeviceClaim) {
+		exact := claim.Requests[len(claim.Requests)-1].Exactly
+		exact.AdminAccess = &yes
+		if noCores {
+			exact.Capacity = capacity(0)
+		}
+	}
+}
+
+func capacity(cores int) *resourceapi.CapacityRequirements {
+	return &resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{
+		pool.Cores: *resource.NewQuantity(int64(cores), resource.DecimalSI)}}
 }
 
 // GroupOf selects groups of that many devices.

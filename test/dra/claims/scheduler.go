@@ -114,6 +114,7 @@ type Result struct {
 	Claim                 int // position among those of the pod
 	Request, Pool, Device string
 	ShareID               *types.UID
+	AdminAccess           bool // it holds nothing
 	Consumed              map[resourceapi.QualifiedName]resource.Quantity
 }
 
@@ -150,7 +151,7 @@ func (p *Pass) Try(ctx context.Context, nodeName string) ([]Result, error) {
 	var results []Result
 	for i, answer := range answers {
 		for _, device := range answer.Devices.Results {
-			results = append(results, Result{i, device.Request, device.Pool, device.Device, device.ShareID, device.ConsumedCapacity})
+			results = append(results, Result{i, device.Request, device.Pool, device.Device, device.ShareID, device.AdminAccess != nil && *device.AdminAccess, device.ConsumedCapacity})
 		}
 	}
 	return results, nil
@@ -179,6 +180,9 @@ func (s *Scheduler) Allocate(ctx context.Context, nodeName string, claim *resour
 func (s *Scheduler) Take(results []Result) {
 	for _, r := range results {
 		id := structured.MakeDeviceID(pool.Driver, r.Pool, r.Device)
+		if r.AdminAccess {
+			continue
+		}
 		if r.ShareID == nil {
 			s.taken.Insert(id)
 			continue
@@ -192,6 +196,9 @@ func (s *Scheduler) Take(results []Result) {
 func (s *Scheduler) Release(results []Result) {
 	for _, r := range results {
 		id := structured.MakeDeviceID(pool.Driver, r.Pool, r.Device)
+		if r.AdminAccess {
+			continue
+		}
 		if r.ShareID == nil {
 			s.taken.Delete(id)
 			continue

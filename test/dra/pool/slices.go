@@ -85,10 +85,10 @@ func Share(all []*resourceapi.ResourceSlice) []*resourceapi.ResourceSlice {
 			device.Attributes["whole"] = resourceapi.DeviceAttribute{BoolValue: &yes}
 			device.Attributes["shareable"] = resourceapi.DeviceAttribute{BoolValue: &yes}
 			cores := device.Capacity[Cores]
-			cores.RequestPolicy = policy(cores.Value, cores.Value, 1)
+			cores.RequestPolicy = policy(cores.Value, cores.Value, resource.NewQuantity(1, resource.DecimalSI))
 			device.Capacity[Cores] = cores
 			if memory, has := device.Capacity["memory"]; has {
-				memory.RequestPolicy = policy(resource.MustParse("0"), memory.Value, 0)
+				memory.RequestPolicy = policy(resource.MustParse("0"), memory.Value, nil)
 				device.Capacity["memory"] = memory
 			}
 		}
@@ -99,11 +99,9 @@ func Share(all []*resourceapi.ResourceSlice) []*resourceapi.ResourceSlice {
 // Cores is the capacity that shares have of a device.
 const Cores = resourceapi.QualifiedName("cores")
 
-func policy(otherwise, most resource.Quantity, least int64) *resourceapi.CapacityRequestPolicy {
-	rule := &resourceapi.CapacityRequestPolicyRange{Min: resource.NewQuantity(least, resource.DecimalSI), Max: &most}
-	if least > 0 {
-		rule.Step = resource.NewQuantity(1, resource.DecimalSI)
-	}
+// A request for 0 cores fits on a device that is held: what admin access asks for.
+func policy(otherwise, most resource.Quantity, step *resource.Quantity) *resourceapi.CapacityRequestPolicy {
+	rule := &resourceapi.CapacityRequestPolicyRange{Min: resource.NewQuantity(0, resource.DecimalSI), Max: &most, Step: step}
 	return &resourceapi.CapacityRequestPolicy{Default: &otherwise, ValidRange: rule}
 }
 

@@ -63,7 +63,7 @@ std::vector<Options> choices() {
   for (const Partitions partitions : {Partitions::cores, Partitions::groups, Partitions::all}) {
     all.emplace_back().dra.pool.partitions = partitions;
   }
-  all.emplace_back().dra.pool.shares = plugin::dra::Shares::on;
+  all.emplace_back().dra.pool.shares = plugin::dra::Shares::off;
   all.emplace_back().dra.pool.core_devices = core::CoreDevices{false, {0, 1, 2, 3}};
   all.emplace_back().dra.pool.ultraserver = plugin::dra::UltraServer::devices;
   all.emplace_back().dra.layout = *plugin::dra::layout_for("1.34.2");

@@ -20,7 +20,7 @@ dra::ClaimRecords one_claim(dra::Hardware hardware) {
   claim->name = "chips";
   claim->uid = "uid-1";
   dra::RecordedRequest& request = claim->requests.emplace_back();
-  request.share.hardware = std::move(hardware);
+  request.planned.hardware = std::move(hardware);
   return {{"uid-1", claim}};
 }
 

@@ -36,10 +36,10 @@ TEST(DraOptions, TheDevicePluginIsTheDefaultAndSaysNothingOfClaims) {
 TEST(DraOptions, DefaultsAreThoseOfAPod) {
   const Parsed parsed = parse_dra({});
   EXPECT_EQ(parsed.error, "");
-  EXPECT_THAT(
-      describe(parsed.options),
-      IsSupersetOf({"mode=dra", "dra-driver-name=neuron.aws.com", "dra-partitions=none", "dra-pool=node-1",
-                    "dra-shares=off", "dra-taint-effect=NoSchedule", "dra-ultraserver=node", "api-server=in-cluster"}));
+  EXPECT_THAT(describe(parsed.options),
+              IsSupersetOf({"mode=dra", "dra-driver-name=neuron.aws.com", "dra-partitions=none", "dra-pool=node-1",
+                            "dra-shares=auto", "dra-taint-effect=NoSchedule", "dra-ultraserver=node",
+                            "api-server=in-cluster"}));
 }
 
 TEST(DraOptions, EachHasAFlag) {

@@ -17,15 +17,15 @@ struct Node {
   explicit Node(std::shared_ptr<model::Snapshot> snapshot)
       : node(std::make_shared<const grant::NodeUnits>(std::move(snapshot))) {}
   [[nodiscard]] GrantFacts facts() const { return {*node, options}; }
-  [[nodiscard]] RequestShare share(const std::string& request, const std::vector<std::string>& devices,
-                                   RequestConfig config = {}) const {
-    RequestShare share{request, {}, false, config};
-    for (const std::string& device : devices) share.hardware.add(*hardware_of(*node, device));
-    return share;
+  [[nodiscard]] PlannedRequest request(const std::string& name, const std::vector<std::string>& devices,
+                                       RequestConfig config = {}) const {
+    PlannedRequest planned{name, {}, false, config};
+    for (const std::string& device : devices) planned.hardware.add(*hardware_of(*node, device));
+    return planned;
   }
-  [[nodiscard]] Result<Environment> environment(const std::vector<RequestShare>& shares) const {
-    std::vector<const RequestShare*> pointers;
-    for (const RequestShare& one : shares) pointers.push_back(&one);
+  [[nodiscard]] Result<Environment> environment(const std::vector<PlannedRequest>& requests) const {
+    std::vector<const PlannedRequest*> pointers;
+    for (const PlannedRequest& one : requests) pointers.push_back(&one);
     return environment_of(facts(), pointers);
   }
 
@@ -41,8 +41,8 @@ TEST(ClaimGrant, GivesWhatAllocateGivesForTheSameUnits) {
       const int per_device = node.node->topology().cores_per_device;
       // Two whole devices through one request each, and one core of a third.
       const auto environment =
-          node.environment({node.share("a", {"neuron-device-2"}), node.share("b", {"neuron-device-5"}),
-                            node.share("c", {"neuron-device-4-core-1"})});
+          node.environment({node.request("a", {"neuron-device-2"}), node.request("b", {"neuron-device-5"}),
+                            node.request("c", {"neuron-device-4-core-1"})});
       std::vector<int> cores;
       for (int i = 0; i < per_device; ++i) cores.push_back(2 * per_device + i);
       cores.push_back(4 * per_device + 1);
@@ -55,29 +55,30 @@ TEST(ClaimGrant, GivesWhatAllocateGivesForTheSameUnits) {
 
 TEST(ClaimGrant, InterfacesHaveNoVariablesAndAdminAccessNeither) {
   const Node node("trn1.32xlarge");
-  EXPECT_EQ(*node.environment({node.share("nics", {"efa-" + node.node->efa(0).name})}), Environment{});
-  RequestShare admin = node.share("all", {"neuron-device-0"});
+  EXPECT_EQ(*node.environment({node.request("nics", {"efa-" + node.node->efa(0).name})}), Environment{});
+  PlannedRequest admin = node.request("all", {"neuron-device-0"});
   admin.admin_access = true;
   EXPECT_EQ(*node.environment({admin}), Environment{});
   // But its device is one that the container sees, and counts.
-  EXPECT_EQ(*node.environment({admin, node.share("mine", {"neuron-device-3"})}),
+  EXPECT_EQ(*node.environment({admin, node.request("mine", {"neuron-device-3"})}),
             (Environment{{"NEURON_RT_VISIBLE_CORES", "2-3"}}));
 }
 
 TEST(ClaimGrant, LncIsSetAndCountsTheCores) {
   const Node node("trn2.48xlarge");
-  EXPECT_EQ(*node.environment({node.share("r", {"neuron-device-2"})}),
+  EXPECT_EQ(*node.environment({node.request("r", {"neuron-device-2"})}),
             (Environment{{"NEURON_RT_VISIBLE_CORES", "0-3"}}));
-  EXPECT_EQ(*node.environment({node.share("r", {"neuron-device-2"}, {1, {}})}),
+  EXPECT_EQ(*node.environment({node.request("r", {"neuron-device-2"}, {1, {}})}),
             (Environment{{"NEURON_LOGICAL_NC_CONFIG", "1"}, {"NEURON_RT_VISIBLE_CORES", "0-7"}}));
-  EXPECT_EQ(*node.environment({node.share("r", {"neuron-device-2"}, {2, {}})}),
+  EXPECT_EQ(*node.environment({node.request("r", {"neuron-device-2"}, {2, {}})}),
             (Environment{{"NEURON_LOGICAL_NC_CONFIG", "2"}, {"NEURON_RT_VISIBLE_CORES", "0-3"}}));
   // A logical core of the node is two with LNC 1.
-  EXPECT_EQ(*node.environment({node.share("r", {"neuron-device-2-core-1"}, {1, {}})}),
+  EXPECT_EQ(*node.environment({node.request("r", {"neuron-device-2-core-1"}, {1, {}})}),
             (Environment{{"NEURON_LOGICAL_NC_CONFIG", "1"}, {"NEURON_RT_VISIBLE_CORES", "2-3"}}));
   // One request says what the node has anyway: the same cores.
-  EXPECT_EQ(*node.environment({node.share("a", {"neuron-device-2"}, {2, {}}), node.share("b", {"neuron-device-3"})}),
-            (Environment{{"NEURON_LOGICAL_NC_CONFIG", "2"}, {"NEURON_RT_VISIBLE_CORES", "0-7"}}));
+  EXPECT_EQ(
+      *node.environment({node.request("a", {"neuron-device-2"}, {2, {}}), node.request("b", {"neuron-device-3"})}),
+      (Environment{{"NEURON_LOGICAL_NC_CONFIG", "2"}, {"NEURON_RT_VISIBLE_CORES", "0-7"}}));
 }
 
 // Cores keep the numbers of LNC 2 while claims hold some, and the file says 1 by now.
@@ -86,11 +87,11 @@ TEST(ClaimGrant, LncIsSetWhereARuntimeWouldReadAnother) {
   scanned->host.lnc = model::Sourced<int>{1, model::Origin::live};
   Node node("trn2.48xlarge");
   node.node = std::make_shared<const grant::NodeUnits>(snapshot_of("trn2.48xlarge"), grant::NodeUnits(scanned));
-  EXPECT_EQ(*node.environment({node.share("r", {"neuron-device-2"})}),
+  EXPECT_EQ(*node.environment({node.request("r", {"neuron-device-2"})}),
             (Environment{{"NEURON_LOGICAL_NC_CONFIG", "2"}, {"NEURON_RT_VISIBLE_CORES", "0-3"}}));
-  EXPECT_EQ(*node.environment({node.share("r", {"neuron-device-2"}, {1, {}})}),
+  EXPECT_EQ(*node.environment({node.request("r", {"neuron-device-2"}, {1, {}})}),
             (Environment{{"NEURON_LOGICAL_NC_CONFIG", "1"}, {"NEURON_RT_VISIBLE_CORES", "0-7"}}));
-  RequestShare admin = node.share("all", {"neuron-device-0"});
+  PlannedRequest admin = node.request("all", {"neuron-device-0"});
   admin.admin_access = true;
   EXPECT_EQ(*node.environment({admin}), Environment{});
 }
@@ -99,18 +100,18 @@ TEST(ClaimGrant, HalfALogicalCoreIsRefused) {
   auto snapshot = snapshot_of("trn2.48xlarge");
   snapshot->host.lnc = model::Sourced<int>{1, model::Origin::live};
   const Node node(snapshot);
-  const auto half = node.environment({node.share("r", {"neuron-device-2-core-1"}, {2, {}})});
+  const auto half = node.environment({node.request("r", {"neuron-device-2-core-1"}, {2, {}})});
   ASSERT_FALSE(half);
   EXPECT_THAT(half.error().message,
               testing::HasSubstr("with logicalNeuronCore 2 a core of neuron2 would be held only in part"));
-  EXPECT_EQ(*node.environment({node.share("r", {"neuron-device-2-core-2", "neuron-device-2-core-3"}, {2, {}})}),
+  EXPECT_EQ(*node.environment({node.request("r", {"neuron-device-2-core-2", "neuron-device-2-core-3"}, {2, {}})}),
             (Environment{{"NEURON_LOGICAL_NC_CONFIG", "2"}, {"NEURON_RT_VISIBLE_CORES", "1"}}));
 }
 
 TEST(ClaimGrant, LncElsewhereIsRefusedInTheWordsOfAws) {
   for (const char* type : {"trn1.2xlarge", "inf2.48xlarge"}) {
     const Node node(type);
-    const auto refused = node.environment({node.share("r", {"neuron-device-0"}, {1, {}})});
+    const auto refused = node.environment({node.request("r", {"neuron-device-0"}, {1, {}})});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().message,
               std::string("error applying config: LNC value is not configurable for instance type ") + type);
@@ -120,7 +121,7 @@ TEST(ClaimGrant, LncElsewhereIsRefusedInTheWordsOfAws) {
 TEST(ClaimGrant, OneContainerHasOneConfiguration) {
   const Node node("trn2.48xlarge");
   const auto refused =
-      node.environment({node.share("a", {"neuron-device-2"}, {1, {}}), node.share("b", {"neuron-device-3"})});
+      node.environment({node.request("a", {"neuron-device-2"}, {1, {}}), node.request("b", {"neuron-device-3"})});
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, testing::HasSubstr("\"a\" with logicalNeuronCore 1 and \"b\" with 2"));
 }
@@ -129,7 +130,7 @@ TEST(ClaimGrant, UltraServersAreGivenAsTheClassFilesSay) {
   auto snapshot = snapshot_of("trn2.48xlarge");
   const auto mode = [&](int nodes) {
     const Node node(snapshot);
-    return node.environment({node.share("r", {"neuron-node"}, {{}, nodes})});
+    return node.environment({node.request("r", {"neuron-node"}, {{}, nodes})});
   };
   EXPECT_EQ(mode(1)->at("NEURON_RT_ULTRASERVER_MODE"), "4");
   EXPECT_EQ(mode(1)->at("NEURON_RT_ULTRASERVER_NODE_ID"), "-1");
@@ -174,7 +175,7 @@ TEST(ClaimGrant, PartitionsKnowTheirSize) {
   snapshot->host.ultraserver = model::UltraServer{false, {1, 3, 4}, {{4, "8f10b6e35a7c92d4", 3}}, 4};
   const auto mode = [&](int nodes) {
     const Node node(snapshot);
-    return node.environment({node.share("r", {"neuron-node"}, {{}, nodes})});
+    return node.environment({node.request("r", {"neuron-node"}, {{}, nodes})});
   };
   EXPECT_EQ(mode(4)->at("NEURON_RT_ULTRASERVER_MODE"), "1");
   EXPECT_EQ(mode(2)->at("NEURON_RT_ULTRASERVER_MODE"), "3");

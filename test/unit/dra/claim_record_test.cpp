@@ -54,7 +54,7 @@ TEST_F(RecordFileTest, AnEntryIsTheSameWhenItIsReadAgain) {
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(to_text(*read), to_text(claim));
   EXPECT_EQ(read->held(), (Hardware{{{3, {}}, {4, {0, 1}}}, {"rdmap16s25"}}));  // nothing of admin access
-  EXPECT_EQ(read->requests[0].share.config, (RequestConfig{2, 4}));
+  EXPECT_EQ(read->requests[0].planned.config, (RequestConfig{2, 4}));
   EXPECT_EQ(read->devices[0].share_id, "share");
   EXPECT_EQ(read->cdi_text, claim.cdi_text);
   EXPECT_EQ(read->node_lnc, 2);

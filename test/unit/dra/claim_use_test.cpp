@@ -10,8 +10,8 @@ namespace {
 
 class ClaimUseTest : public testing::Test {
  protected:
-  [[nodiscard]] RequestShare share(const std::string& request, const std::string& device) const {
-    return {request, *hardware_of(*node_, device), false, {}};
+  [[nodiscard]] PlannedRequest request(const std::string& name, const std::string& device) const {
+    return {name, *hardware_of(*node_, device), false, {}};
   }
   [[nodiscard]] Result<std::map<std::string, Environment>> environments(const std::string& claim = "a") const {
     return environments_of({*node_, options_}, claim, use_);
@@ -31,7 +31,7 @@ class ClaimUseTest : public testing::Test {
 };
 
 TEST_F(ClaimUseTest, AloneARequestHasItsOwnValue) {
-  use_.claims["a"] = {{share("r", "neuron-device-1"), share("s", "neuron-device-2")}, {}};
+  use_.claims["a"] = {{request("r", "neuron-device-1"), request("s", "neuron-device-2")}, {}};
   container("one", {{"a", {"r"}}});
   container("two", {{"a", {"s"}}});
   EXPECT_EQ(environments()->at("r"), cores("0-1"));
@@ -40,7 +40,7 @@ TEST_F(ClaimUseTest, AloneARequestHasItsOwnValue) {
 
 // What a container uses together is one value, on every one of the requests.
 TEST_F(ClaimUseTest, Pain25RequestsThatOneContainerUsesCarryTheUnion) {
-  use_.claims["a"] = {{share("r", "neuron-device-1"), share("s", "neuron-device-2-core-1")}, {}};
+  use_.claims["a"] = {{request("r", "neuron-device-1"), request("s", "neuron-device-2-core-1")}, {}};
   container("one", {{"a", {}}});
   EXPECT_EQ(environments()->at("r"), cores("0-1,3"));
   EXPECT_EQ(environments()->at("s"), cores("0-1,3"));
@@ -49,15 +49,15 @@ TEST_F(ClaimUseTest, Pain25RequestsThatOneContainerUsesCarryTheUnion) {
 }
 
 TEST_F(ClaimUseTest, ClaimsOfOneContainerCarryTheUnionToo) {
-  use_.claims["a"] = {{share("r", "neuron-device-1")}, {}};
-  use_.claims["b"] = {{share("r", "neuron-device-0")}, {}};
+  use_.claims["a"] = {{request("r", "neuron-device-1")}, {}};
+  use_.claims["b"] = {{request("r", "neuron-device-0")}, {}};
   container("one", {{"a", {}}, {"b", {}}, {"of-another-driver", {}}});
   EXPECT_EQ(environments("a")->at("r"), cores("0-3"));
   EXPECT_EQ(environments("b")->at("r"), cores("0-3"));
 }
 
 TEST_F(ClaimUseTest, WhereNoValueIsRightItIsRefusedByName) {
-  use_.claims["a"] = {{share("r", "neuron-device-1"), share("s", "neuron-device-2")}, {}};
+  use_.claims["a"] = {{request("r", "neuron-device-1"), request("s", "neuron-device-2")}, {}};
   container("one", {{"a", {"r"}}});
   container("two", {{"a", {"r", "s"}}});
   EXPECT_EQ(error(),
@@ -68,7 +68,7 @@ TEST_F(ClaimUseTest, WhereNoValueIsRightItIsRefusedByName) {
 
 // Only values matter: an interface beside the devices changes none.
 TEST_F(ClaimUseTest, InterfacesBesideTheDevicesDoNotMatter) {
-  use_.claims["a"] = {{share("r", "neuron-device-1"), share("nics", "efa-" + node_->efa(0).name)}, {}};
+  use_.claims["a"] = {{request("r", "neuron-device-1"), request("nics", "efa-" + node_->efa(0).name)}, {}};
   container("one", {{"a", {"r"}}});
   container("two", {{"a", {"r", "nics"}}});
   const auto found = environments();
@@ -77,8 +77,8 @@ TEST_F(ClaimUseTest, InterfacesBesideTheDevicesDoNotMatter) {
 }
 
 TEST_F(ClaimUseTest, AClaimThatIsPreparedForOtherUseIsNotJoined) {
-  use_.claims["a"] = {{share("r", "neuron-device-1")}, {}};
-  use_.claims["shared"] = {{share("r", "neuron-device-0")}, std::map<std::string, Environment>{{"r", cores("0-1")}}};
+  use_.claims["a"] = {{request("r", "neuron-device-1")}, {}};
+  use_.claims["shared"] = {{request("r", "neuron-device-0")}, std::map<std::string, Environment>{{"r", cores("0-1")}}};
   container("one", {{"a", {}}, {"shared", {}}});
   EXPECT_THAT(error(), testing::HasSubstr("that claim is already prepared, with NEURON_RT_VISIBLE_CORES=0-1"));
   use_.claims["shared"].prepared = std::map<std::string, Environment>{{"r", cores("0-3")}};
@@ -87,21 +87,21 @@ TEST_F(ClaimUseTest, AClaimThatIsPreparedForOtherUseIsNotJoined) {
 
 TEST_F(ClaimUseTest, AClaimWhosePodCannotBeReadIsServedWhenOneRequestComputes) {
   use_.unread = "pods \"p\" is forbidden";
-  use_.claims["a"] = {{share("r", "neuron-device-1"), share("nics", "efa-" + node_->efa(0).name)}, {}};
+  use_.claims["a"] = {{request("r", "neuron-device-1"), request("nics", "efa-" + node_->efa(0).name)}, {}};
   EXPECT_EQ(environments()->at("r"), cores("0-1"));
-  use_.claims["b"] = {{share("r", "neuron-device-2")}, {}};  // of the same pod
+  use_.claims["b"] = {{request("r", "neuron-device-2")}, {}};  // of the same pod
   EXPECT_THAT(error(), testing::HasSubstr("could not be read: pods \"p\" is forbidden; or put all Neuron devices"));
   use_.claims["b"].prepared = std::map<std::string, Environment>{{"r", cores("0-1")}};  // a container may use both
   EXPECT_THAT(error(), testing::HasSubstr("could not be read"));
-  use_.claims["b"] = {{share("r", "efa-" + node_->efa(0).name)}, std::map<std::string, Environment>()};
+  use_.claims["b"] = {{request("r", "efa-" + node_->efa(0).name)}, std::map<std::string, Environment>()};
   EXPECT_EQ(environments()->at("r"), cores("0-1"));
   use_.claims.erase("b");
-  use_.claims["a"].shares.push_back(share("s", "neuron-device-2"));
+  use_.claims["a"].requests.push_back(request("s", "neuron-device-2"));
   EXPECT_NE(error(), "");
 }
 
 TEST_F(ClaimUseTest, ARequestThatNobodyUsesIsPreparedAllTheSame) {
-  use_.claims["a"] = {{share("r", "neuron-device-1"), share("s", "neuron-device-2")}, {}};
+  use_.claims["a"] = {{request("r", "neuron-device-1"), request("s", "neuron-device-2")}, {}};
   EXPECT_EQ(environments()->at("s"), cores("0-1"));
 }
 

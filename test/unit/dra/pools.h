@@ -12,6 +12,7 @@ namespace neuron::plugin::dra {
 
 inline PoolOptions with_partitions(Partitions partitions) {
   PoolOptions options;
+  options.shares = Shares::off;
   options.partitions = partitions;
   return options;
 }

@@ -204,9 +204,35 @@ TEST_F(PublisherServersTest, DevicesAreSharedWhereEveryServerKeepsThePolicy) {
 }
 
 TEST_F(PublisherServersTest, WithoutSharesNothingIsTried) {
-  publish(TestNode("trn2.48xlarge").pool(PoolOptions()));
-  const std::size_t writes_without = writes();
-  EXPECT_EQ(writes_without, stored().size()) << "no dry run";
+  PoolOptions options;
+  options.shares = Shares::off;
+  set_server("37", "v1.37.2", true);
+  publish(TestNode("trn2.48xlarge").pool(options));
+  EXPECT_EQ(writes(), stored().size()) << "no dry run";
+}
+
+// Up to 1.36 a claim for all devices would get those that are free, so nothing is shared unless --dra-shares=on.
+TEST_F(PublisherServersTest, DevicesAreSharedByThemselvesWhereEveryServerIsOneThirtySeven) {
+  const Pool pool = TestNode("trn2.48xlarge").pool(PoolOptions());
+  set_server("36", "v1.36.3", true);
+  publish(pool);
+  EXPECT_FALSE(has_any_shares(stored()));
+  EXPECT_EQ(writes(), stored().size()) << "no dry run";
+  for (int round = 0; round < 12; ++round) {
+    const bool is_new = round % 3 != 2;  // two of three
+    set_server(is_new ? "37" : "36", is_new ? "v1.37.2" : "v1.36.3", true);
+    publisher_.on_synced();
+    settle_after(5min);
+    ASSERT_FALSE(has_any_shares(stored())) << "round " << round;
+  }
+  set_server("37", "v1.37.2", true);
+  for (int round = 0; round < 4; ++round) {
+    publisher_.on_synced();
+    settle_after(5min);
+  }
+  settle();
+  expect_published(pool);
+  EXPECT_TRUE(has_any_shares(stored()));
 }
 
 TEST_F(PublisherServersTest, AGateThatIsOpenedLaterIsNoticedWithinTheHour) {

@@ -43,6 +43,10 @@ TEST(ServerRules, AServerIsNamedByVersionAndGates) {
     ASSERT_FALSE(options) << wrong;
     EXPECT_EQ(options.error().code, ErrorCode::invalid_argument) << wrong;
   }
+  EXPECT_TRUE(layout_for("1.37.2")->all_waits);
+  EXPECT_FALSE(layout_for("1.36.3")->all_waits) << "claims for all devices get the free ones";
+  EXPECT_TRUE(layout_for("1.36.3")->shares);
+  EXPECT_FALSE(layout_for("1.35.6")->shares);
   EXPECT_EQ(layout_for("1.33.4").error().code, ErrorCode::failed_precondition);
 }
 

@@ -207,12 +207,26 @@ TEST(SliceLayout, ASharedDeviceWithAnUnhealthyCoreHasOneLessAndIsNotWhole) {
   }
 }
 
+TEST(SliceLayout, ByDefaultDevicesAreSharedWhereClaimsForAllOfThemWait) {
+  const TestNode node("trn2.48xlarge", 2);
+  const auto cores_shared = [&](Shares shares, bool all_waits) {
+    PoolOptions options;
+    options.shares = shares;
+    return laid(lay_out(node.pool(options), {SliceShape::split, true, true, all_waits}), "neuron-device-3")
+        .shareable_cores;
+  };
+  EXPECT_EQ(cores_shared(Shares::automatic, true), 4);
+  EXPECT_EQ(cores_shared(Shares::automatic, false), 0);
+  EXPECT_EQ(cores_shared(Shares::on, false), 4);
+  EXPECT_EQ(cores_shared(Shares::off, true), 0);
+}
+
 // Counters do not count shares.
 TEST(SliceLayout, BesideCountersNothingIsShared) {
   PoolOptions options = with_shares();
   options.partitions = Partitions::cores;
   const TestNode node("trn2.48xlarge", 2);
-  EXPECT_EQ(node.pool(options), node.pool(with_partitions(Partitions::cores)));
+  EXPECT_EQ(node.pool(options).devices, node.pool(with_partitions(Partitions::cores)).devices);
   // Nor while a claim holds a core from before; on a server without counters the other devices are.
   const Pool held = node.pool(with_shares(), {"neuron-device-3-core-1"});
   EXPECT_EQ(laid(lay_out(held, {SliceShape::split, true, true}), "neuron-device-2").shareable_cores, 0);

@@ -86,7 +86,7 @@ TEST(SliceText, ASharedDeviceHasPolicies) {
   EXPECT_EQ(device["allowMultipleAllocations"], true);
   EXPECT_EQ(device["capacity"]["cores"],
             (json{{"value", "4"},
-                  {"requestPolicy", {{"default", "4"}, {"validRange", {{"min", "1"}, {"max", "4"}, {"step", "1"}}}}}}));
+                  {"requestPolicy", {{"default", "4"}, {"validRange", {{"min", "0"}, {"max", "4"}, {"step", "1"}}}}}}));
   EXPECT_EQ(device["capacity"]["memory"]["requestPolicy"],
             (json{{"default", "0"}, {"validRange", {{"min", "0"}, {"max", device["capacity"]["memory"]["value"]}}}}));
   EXPECT_TRUE(has_shares(slice));
