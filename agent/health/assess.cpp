@@ -13,9 +13,12 @@
 namespace neuron::health {
 namespace {
 
+using model::EfaInterface;
+using model::Health;
 using model::HostScan;
 using model::NeuronDevice;
 using model::Presence;
+using model::ScanPart;
 
 bool has_stopped(const HeartbeatMemory& memory, const HeartbeatMemory::Beat& beat, SteadyTime now) {
   constexpr std::chrono::seconds kWindow{60};
@@ -91,10 +94,6 @@ std::optional<model::Bdf> address_in(std::string_view name) {
   }
   return model::Bdf{0, static_cast<std::uint8_t>(*bus), static_cast<std::uint8_t>(*slot), 0};
 }
-
-using model::EfaInterface;
-using model::Health;
-using model::ScanPart;
 
 std::string label_of(const EfaInterface& efa) {
   return efa.name.empty() ? model::to_string(efa.bdf) : efa.name + " (" + model::to_string(efa.bdf) + ")";
