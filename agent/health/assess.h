@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -10,13 +11,48 @@
 
 #include "agent/base/clock.h"
 #include "agent/core/complete.h"
-#include "agent/health/missing.h"
 #include "agent/model/health.h"
 #include "agent/model/snapshot.h"
 
 // From a scan to an assessed node: last values, completion, verdicts (docs/reference/driver.md#health-signals). The
 // agent and all tools use it. Pure: memory and time are arguments.
 namespace neuron::health {
+
+// ---- Signal files that should give a value and do not, by health/signals.h and by what other devices show
+
+// Expected files that no device of one chip family shows.
+struct MissingFiles {
+  model::Family family = model::Family::trainium1;
+  std::vector<std::string> devices;  // "neuron0", those that are there
+  std::vector<std::string> paths;    // below neuron<N>/, cores as "neuron_core*/…"; never empty
+};
+
+// The files that no device of a family has, although the driver has them on it: they were moved, or the driver is
+// broken. One entry per family that lacks any. Empty is normal.
+[[nodiscard]] std::vector<MissingFiles> missing_everywhere(const model::HostScan& scan);
+
+// "sys/class/neuron_device/neuron*/stats/hardware/x, stats/hardware/y", "missing on any of 16 devices, …".
+[[nodiscard]] model::ReadProblem problem_of(const model::HostScan& scan, const MissingFiles& missing);
+
+// Why the driver does not measure health on a device that should have health_status/: a sentence that names no device.
+// nullopt: it does, or there is no such folder. `never_beat`: Heartbeat::never.
+[[nodiscard]] std::optional<std::string> why_unmeasured(const model::HostScan& scan, const model::NeuronDevice& device,
+                                                        bool never_beat);
+
+// The recommended action, which differs for drivers that are known to keep their files elsewhere.
+[[nodiscard]] std::string action_for_missing(const model::HostScan& scan);
+
+// "sys/class/neuron_device/neuron3/": where the paths of a device's problems begin.
+[[nodiscard]] std::string folder_of(const model::NeuronDevice& device);
+
+// Files without a value on which the verdict on `device` rests: those that could not be read or were malformed
+// (NeuronDevice::problems), then those that are missing although this driver has them on this chip or half of the
+// devices of the same chip show them. Without missing_everywhere(). `scan` as it was before evaluate(). Empty is
+// normal.
+[[nodiscard]] std::vector<model::ReadProblem> unread_signals(const model::HostScan& scan,
+                                                             const model::NeuronDevice& device);
+
+// ---- The whole
 
 // Heartbeats, stats/hardware/health_status/healthcheck_heartbeat, of earlier scans: a count that the device's firmware
 // advances in an unpublished period (docs/reference/driver.md#health-status). Passive data.
@@ -82,7 +118,7 @@ struct HealthResult {
 // - A driver that does not measure health (DriverSettings): the device is unknown where nothing worse is seen; its
 //   values are emptied.
 // - A required signal without a value: the device is unknown where nothing worse is seen, "signal_unreadable"
-//   (health/missing.h), or "signals_missing", the same for all, when no device has it.
+//   (unread_signals), or "signals_missing", the same for all, when no device has it.
 // - Hardware error counters are compared with the values first seen: growth is unhealthy; after a fall the lower value
 //   becomes the first. A fault that reaches one core only (Reach) leaves the other cores healthy.
 // - A stopped heartbeat is unhealthy while those of other devices advance: the driver serves fresh values and the
@@ -125,5 +161,56 @@ struct Assessment {
 // one instead of the snapshot's number, by which core ids are read; nullopt = unchanged.
 [[nodiscard]] model::Snapshot with_held(const model::Snapshot& snapshot, const core::SeenBefore& held,
                                         std::optional<int> lnc);
+
+// ---- Of EFA interfaces
+
+// One verdict per interface of a completed scan, in its order. Updates memory.verbs_nodes_seen.
+[[nodiscard]] std::vector<model::Health> verdicts_on_efas(const model::HostScan& scan, HealthMemory& memory);
+
+// The verdict on the device or interface `name` that does not answer: names the first of `parts` that the scan left
+// out.
+[[nodiscard]] model::Health verdict_on_silence(const model::HostScan& scan, const std::string& name,
+                                               const std::vector<model::ScanPart>& parts);
+
+// The verdict on the device or interface `name` of one of HostScan::unread_lists; `list`: its path.
+[[nodiscard]] model::Health verdict_on_unread_list(const model::HostScan& scan, const std::string& name,
+                                                   std::string_view list);
+
+// The verdict on every interface when none has a verbs device: "ib_uverbs_not_loaded", or "verbs_devices_missing" when
+// the module is loaded. `module_loaded`: sys/module/ib_uverbs exists. Names no interface.
+[[nodiscard]] model::Health without_verbs(bool module_loaded);
+
+// ---- Of Neuron devices and their cores
+
+struct DeviceVerdict {
+  model::Health whole;               // the device's own fault, else that of its worst core
+  std::vector<model::Health> cores;  // [M] of neuron_core<M>; empty where the core count is unknown
+};
+
+// Inputs common to all devices of a scan.
+struct DeviceContext {
+  const model::HostScan& scan;                 // completed
+  const std::vector<MissingFiles>& missing;    // missing_everywhere(scan)
+  const std::map<int, Heartbeat>& heartbeats;  // watch_heartbeats
+  bool nodes_seen = false;                     // HealthMemory::device_nodes_seen
+  SteadyTime now{};                            // when the scan was taken
+};
+
+// `basis`: basis_of(scan, device). Updates `baselines` of its cores.
+[[nodiscard]] DeviceVerdict verdict_on_device(const DeviceContext& context, const model::NeuronDevice& device,
+                                              const DeviceBasis& basis,
+                                              std::map<int, HealthMemory::CoreBaseline>& baselines);
+
+// The verdict on a device that is missing or does not answer: `absent`, but with the reason of its earlier verdict
+// `known` where only another instance cures that, since a milder action would hide it from the node's condition.
+[[nodiscard]] model::Health with_known_fault(model::Health absent, const model::Health& known);
+
+// The basis of the verdict on a device besides its values.
+[[nodiscard]] DeviceBasis basis_of(const model::HostScan& scan, const model::NeuronDevice& device,
+                                   const std::map<int, Heartbeat>& heartbeats);
+
+// Empties signals that are no measurements: all ones, everything of a device off the bus, and values that the driver
+// never measured.
+void forget_no_measurements(model::NeuronDevice& device, const DeviceBasis& basis);
 
 }  // namespace neuron::health

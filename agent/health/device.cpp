@@ -1,4 +1,4 @@
-#include "agent/health/device.h"
+#include "agent/health/assess.h"
 
 #include <algorithm>
 #include <optional>
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "agent/base/parse.h"
-#include "agent/health/efa.h"
 #include "agent/health/kernel_errors.h"
 #include "agent/health/reasons.h"
 #include "agent/health/signals.h"

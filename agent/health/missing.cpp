@@ -1,4 +1,4 @@
-#include "agent/health/missing.h"
+#include "agent/health/assess.h"
 
 #include <algorithm>
 #include <optional>

@@ -7,7 +7,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
-#include "agent/health/efa.h"
+#include "agent/health/assess.h"
 #include "agent/model/health.h"
 #include "agent/preflight/rules.h"
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <set>
 
-#include "agent/health/missing.h"
+#include "agent/health/assess.h"
 #include "agent/health/signals.h"
 #include "agent/preflight/rules.h"
 

@@ -9,7 +9,7 @@
 #include "agent/allocator/allocator.h"
 #include "agent/core/catalogue.h"
 #include "agent/core/logical_cores.h"
-#include "agent/health/efa.h"
+#include "agent/health/assess.h"
 #include "agent/health/reasons.h"
 
 namespace neuron::report {

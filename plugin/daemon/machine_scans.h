@@ -12,7 +12,7 @@
 #include "agent/base/result.h"
 #include "agent/base/workers.h"
 #include "agent/core/offer_policy.h"
-#include "agent/grant/node_units.h"
+#include "agent/grant/grant.h"
 #include "agent/host/fs_root.h"
 #include "agent/host/scanner.h"
 #include "agent/model/snapshot.h"

@@ -12,7 +12,7 @@
 #include "agent/base/fd.h"
 #include "agent/base/workers.h"
 #include "agent/core/offer_policy.h"
-#include "agent/grant/node_units.h"
+#include "agent/grant/grant.h"
 #include "agent/host/scanner.h"
 #include "agent/kube/api_client.h"
 #include "agent/metrics/endpoints.h"

@@ -14,7 +14,6 @@
 #include "agent/core/logical_cores.h"
 #include "agent/core/offer_policy.h"
 #include "agent/grant/grant.h"
-#include "agent/grant/node_units.h"
 #include "agent/model/allocation.h"
 #include "plugin/device/ledger.h"
 #include "plugin/device/refusals.h"

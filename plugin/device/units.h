@@ -12,7 +12,7 @@
 #include "agent/base/list_hub.h"
 #include "agent/base/result.h"
 #include "agent/core/offer_policy.h"
-#include "agent/grant/node_units.h"
+#include "agent/grant/grant.h"
 #include "agent/holdings/holding.h"
 #include "agent/model/allocation.h"
 #include "agent/model/resource.h"

@@ -9,7 +9,6 @@
 
 #include "agent/base/clock.h"
 #include "agent/grant/grant.h"
-#include "agent/grant/node_units.h"
 
 // CDI spec files in a container runtime's directory, which may hang.
 namespace neuron::plugin {

@@ -6,7 +6,7 @@
 
 #include "agent/core/complete.h"
 #include "agent/core/hardware.h"
-#include "agent/grant/node_units.h"
+#include "agent/grant/grant.h"
 #include "agent/holdings/holding.h"
 #include "agent/model/snapshot.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "agent/base/clock.h"
-#include "agent/grant/node_units.h"
+#include "agent/grant/grant.h"
 #include "tools/neuron-sim/kubelet/pod.h"
 
 namespace neuron::check {

@@ -4,7 +4,7 @@
 
 #include "agent/core/catalogue.h"
 #include "agent/core/complete.h"
-#include "agent/grant/node_units.h"
+#include "agent/grant/grant.h"
 #include "agent/kube/answers.h"
 #include "plugin/dra/slices/pool.h"
 #include "tools/kubectl-neuron/plan.h"

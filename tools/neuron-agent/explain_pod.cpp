@@ -9,7 +9,6 @@
 #include "agent/core/hardware.h"
 #include "agent/core/logical_cores.h"
 #include "agent/health/assess.h"
-#include "agent/health/efa.h"
 #include "agent/model/health.h"
 #include "agent/model/resource.h"
 

@@ -6,7 +6,7 @@
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
 #include "agent/core/complete.h"
-#include "agent/health/efa.h"
+#include "agent/health/assess.h"
 #include "agent/host/proc_files.h"
 #include "agent/host/scanner.h"
 #include "agent/model/health.h"

@@ -7,7 +7,6 @@
 
 #include "agent/base/result.h"
 #include "agent/grant/grant.h"
-#include "agent/grant/node_units.h"
 #include "plugin/dra/claim/claim_plan.h"
 #include "plugin/dra/claim/claim_request.h"
 

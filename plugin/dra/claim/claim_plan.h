@@ -8,7 +8,7 @@
 
 #include "agent/base/result.h"
 #include "agent/core/hardware.h"
-#include "agent/grant/node_units.h"
+#include "agent/grant/grant.h"
 #include "plugin/dra/claim/claim_request.h"
 #include "plugin/kubelet/memory_gate.h"
 

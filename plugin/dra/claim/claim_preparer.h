@@ -13,7 +13,6 @@
 #include "agent/base/clock.h"
 #include "agent/base/mutex.h"
 #include "agent/grant/grant.h"
-#include "agent/grant/node_units.h"
 #include "agent/kube/api.h"
 #include "plugin/dra/claim/claim_record.h"
 #include "plugin/dra/claim/claim_request.h"

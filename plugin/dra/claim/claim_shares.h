@@ -8,7 +8,7 @@
 
 #include "agent/base/mutex.h"
 #include "agent/base/result.h"
-#include "agent/grant/node_units.h"
+#include "agent/grant/grant.h"
 #include "plugin/dra/claim/claim_plan.h"
 #include "plugin/dra/claim/claim_record.h"
 #include "plugin/dra/claim/claim_request.h"

@@ -16,7 +16,7 @@
 #include "agent/base/clock.h"
 #include "agent/base/fd.h"
 #include "agent/base/mutex.h"
-#include "agent/grant/node_units.h"
+#include "agent/grant/grant.h"
 #include "agent/model/allocation.h"
 #include "plugin/dra/claim/claim_record.h"
 #include "plugin/dra/claim/claim_request.h"

@@ -11,7 +11,7 @@
 #include "agent/base/clock.h"
 #include "agent/base/mutex.h"
 #include "agent/base/result.h"
-#include "agent/grant/node_units.h"
+#include "agent/grant/grant.h"
 #include "agent/holdings/listed_holders.h"
 #include "agent/model/allocation.h"
 #include "plugin/dra/claim/claim_plan.h"

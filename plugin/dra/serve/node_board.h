@@ -8,7 +8,7 @@
 
 #include "agent/base/list_hub.h"
 #include "agent/base/mutex.h"
-#include "agent/grant/node_units.h"
+#include "agent/grant/grant.h"
 #include "plugin/dra/claim/claim_plan.h"
 #include "plugin/dra/slices/pool.h"
 #include "plugin/kubelet/node_view.h"

@@ -9,7 +9,7 @@
 
 #include "agent/base/mutex.h"
 #include "agent/base/result.h"
-#include "agent/grant/node_units.h"
+#include "agent/grant/grant.h"
 #include "agent/holdings/holding.h"
 #include "agent/metrics/endpoints.h"
 #include "agent/model/allocation.h"

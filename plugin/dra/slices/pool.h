@@ -11,7 +11,7 @@
 #include "agent/base/result.h"
 #include "agent/core/hardware.h"
 #include "agent/core/offer_policy.h"
-#include "agent/grant/node_units.h"
+#include "agent/grant/grant.h"
 
 namespace neuron::kube {
 struct ServerVersion;  // agent/kube/answers.h

@@ -1,4 +1,4 @@
-#include "agent/grant/node_units.h"
+#include "agent/grant/grant.h"
 
 #include <gtest/gtest.h>
 

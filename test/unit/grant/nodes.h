@@ -6,7 +6,7 @@
 
 #include "agent/core/catalogue.h"
 #include "agent/core/complete.h"
-#include "agent/grant/node_units.h"
+#include "agent/grant/grant.h"
 
 namespace neuron {
 

@@ -1,9 +1,8 @@
-#include "agent/health/device.h"
+#include "agent/health/assess.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "agent/health/assess.h"
 #include "test/unit/core/make_host.h"
 
 namespace neuron::test {

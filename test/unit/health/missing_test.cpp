@@ -1,11 +1,10 @@
-#include "agent/health/missing.h"
+#include "agent/health/assess.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
 
-#include "agent/health/assess.h"
 #include "test/unit/core/make_host.h"
 
 namespace neuron::test {

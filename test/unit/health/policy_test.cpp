@@ -1,5 +1,4 @@
 #include "agent/health/assess.h"
-#include "agent/health/efa.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

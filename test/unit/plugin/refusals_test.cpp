@@ -7,7 +7,7 @@
 #include <set>
 #include <string_view>
 
-#include "agent/grant/node_units.h"
+#include "agent/grant/grant.h"
 
 namespace neuron::plugin::refusals {
 namespace {
