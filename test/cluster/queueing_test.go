@@ -119,6 +119,8 @@ func submit(t *testing.T, c *cluster.Cluster, s submission) (withdraw func()) {
 	return withdraw
 }
 
+func jobSelector(name string) string { return "batch.kubernetes.io/job-name=" + name }
+
 // replacePrograms puts the probe into every pod template of an object.
 func replacePrograms(value any, life string) {
 	switch value := value.(type) {
@@ -148,13 +150,22 @@ func replaceProgram(container map[string]any, life string) {
 	}
 	delete(container, "args")
 	container["image"], container["imagePullPolicy"] = cluster.ProbeImage, "Never"
-	container["command"] = []any{"/probe", container["name"], life}
+	container["command"] = append(wrapper(container["command"]), "/probe", container["name"], life)
 	if life == "fail" { // a first process without a handler gets no SIGTERM
 		container["command"] = []any{"/bin/busybox", "sh", "-c", fmt.Sprintf("/probe %s stay; exit 1", container["name"])}
 	}
 	name := map[string]any{"fieldRef": map[string]any{"fieldPath": "metadata.name"}}
 	container["env"] = added(container["env"], map[string]any{"name": "PROBE_POD", "valueFrom": name})
 	container["volumeMounts"] = added(container["volumeMounts"], map[string]any{"name": "out", "mountPath": "/out"})
+}
+
+// wrapper is what of a command ends in the program: sh -c '… exec "$@"' sh.
+func wrapper(command any) []any {
+	words, _ := command.([]any)
+	if len(words) < 4 || !strings.Contains(fmt.Sprint(words[2]), `exec "$@"`) {
+		return nil
+	}
+	return append([]any{"/bin/busybox"}, words[:4]...)
 }
 
 func added(list any, one map[string]any) []any {
@@ -168,9 +179,8 @@ type rank struct {
 	report cluster.Report
 }
 
-// awaitRanks waits until exactly so many pods run, none of them one of before, and judges what they were given. ask is of one
-// pod's first container; with whole nodes no two are on one.
-func awaitRanks(t *testing.T, c *cluster.Cluster, selector string, count int, ask cluster.Ask, before ...rank) []rank {
+// awaitRunning waits until exactly so many pods are selected and run, none of them one of before.
+func awaitRunning(t *testing.T, c *cluster.Cluster, selector string, count int, before ...rank) []core.Pod {
 	t.Helper()
 	old := map[string]bool{}
 	for _, r := range before {
@@ -190,12 +200,41 @@ func awaitRanks(t *testing.T, c *cluster.Cluster, selector string, count int, as
 		}
 		return err
 	})
+	return pods
+}
+
+// awaitRanks is awaitRunning, and judges what the pods were given. ask is of one pod's first container; with whole nodes no two are on one.
+func awaitRanks(t *testing.T, c *cluster.Cluster, selector string, count int, ask cluster.Ask, before ...rank) []rank {
+	t.Helper()
 	var ranks []rank
-	for _, pod := range pods {
+	for _, pod := range awaitRunning(t, c, selector, count, before...) {
 		ranks = append(ranks, rank{pod, awaitReport(t, c, &pod)})
 	}
 	for _, r := range ranks {
-		r.report.ExpectGiven(t, ask, 2)
+		_, perDevice := size(r.report.Node)
+		r.report.ExpectGiven(t, ask, perDevice)
+	}
+	expectNothingTwice(t, ranks)
+	return ranks
+}
+
+// awaitClaimRanks is awaitRanks for pods that are given that much by claims.
+func awaitClaimRanks(t *testing.T, c *cluster.Cluster, selector string, count int, want cluster.Counts, before ...rank) []rank {
+	t.Helper()
+	var ranks []rank
+	for _, pod := range awaitRunning(t, c, selector, count, before...) {
+		r := rank{pod, awaitReport(t, c, &pod)}
+		devices, perDevice := size(r.report.Node)
+		held, err := c.ClaimedBy(&pod, devices, perDevice)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.report.Held = held[r.report.Container]
+		if got := cluster.CountsOf(r.report.Held); got != want {
+			t.Errorf("%s holds %+v, want %+v", pod.Name, got, want)
+		}
+		r.report.ExpectSeen(t, perDevice)
+		ranks = append(ranks, r)
 	}
 	expectNothingTwice(t, ranks)
 	return ranks

@@ -104,7 +104,7 @@ build_queueing() {
   ln -sfn "$folder" "$into/module"
   sed -n 's/^require \([^(]\)/\1/p' "$pins/go.mod" >"$into/version"
   for package in $(sed -n 's/^tool //p' "$pins/go.mod"); do
-    (cd "$folder" && built "" "$into/${package##*/}" "$package") || missing "$package did not build (module download needs a network)"
+    (cd "$folder" && export GOFLAGS=-mod=readonly && built "" "$into/${package##*/}" "$package") || missing "$package did not build (module download needs a network)"
   done
   [ ! -e "$pins/main.go" ] || (cd "$pins" && built "" "$into/$1" .) || missing "$1 did not build (module download needs a network)"
 }

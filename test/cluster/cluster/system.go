@@ -28,6 +28,7 @@ type System struct {
 	Name      string // folder in test/cluster/queueing
 	Namespace string
 	Manifests []string // files and kustomizations below the module's folder
+	Config    string   // of the programs, becomes DIR/config.yaml; has DIR as the arguments do
 	Programs  []Program
 	Port      int // of the webhooks; 0: they are left out
 	// Adjust may change an object of the manifests; false leaves it out. nil: nothing.
@@ -131,7 +132,7 @@ func (r *runningSystem) start(p Program) error {
 	}
 	argv := []string{r.tool(p.Name)}
 	for _, argument := range p.Arguments {
-		argv = append(argv, strings.ReplaceAll(argument, "DIR", r.dir))
+		argv = append(argv, r.filled(argument))
 	}
 	process, err := suite.Start(env.log(r.Name+"-"+p.Name), []string{"KUBECONFIG=" + kubeconfig, "TMPDIR=" + r.dir}, argv...)
 	if err != nil {
@@ -152,6 +153,8 @@ func (r *runningSystem) start(p Program) error {
 		return err
 	})
 }
+
+func (r *runningSystem) filled(text string) string { return strings.ReplaceAll(text, "DIR", r.dir) }
 
 // writeCertificate writes the webhooks' into the directory, and to where controller-runtime looks for it.
 func (r *runningSystem) writeCertificate() error {

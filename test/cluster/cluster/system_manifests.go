@@ -95,8 +95,11 @@ func (r *runningSystem) serveLocally(value any) {
 	}
 }
 
-// writeConfigs writes the keys of all ConfigMaps as files.
+// writeConfigs writes the configuration, and the keys of all ConfigMaps as files.
 func (r *runningSystem) writeConfigs(objects []*unstructured.Unstructured) error {
+	if err := os.WriteFile(filepath.Join(r.dir, "config.yaml"), []byte(r.filled(r.Config)), 0o644); err != nil {
+		return err
+	}
 	for _, o := range objects {
 		data, _, _ := unstructured.NestedStringMap(o.Object, "data")
 		if o.GetKind() != "ConfigMap" {
