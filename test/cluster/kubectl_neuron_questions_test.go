@@ -212,7 +212,7 @@ func (a *asker) change(pod *core.Pod) {
 		moved.Name += "-m"
 		moved.Spec.NodeSelector = map[string]string{core.LabelHostname: c.To}
 		a.c.CreatePod(a, "default", moved)
-		a.c.ReportsOf(a, "default", moved.Name)
+		a.awaitRunning(moved.Name)
 		a.running = append(a.running, moved)
 	case "uncordon":
 		a.c.Kubectl(a, "uncordon", c.Node)
@@ -241,8 +241,24 @@ func (a *asker) change(pod *core.Pod) {
 		next.Name += "-c"
 		a.c.CreatePod(a, "default", next)
 	}
-	a.c.ReportsOf(a, "default", next.Name)
+	a.awaitRunning(next.Name)
 	a.running = append(a.running, next)
+}
+
+func (a *asker) awaitRunning(name string) {
+	cluster.Eventually(a, cluster.Patience, name+" runs", func() error {
+		now, err := a.c.Client.CoreV1().Pods("default").Get(context.Background(), name, meta.GetOptions{})
+		if err != nil {
+			return suite.Permanent(err)
+		}
+		if now.Status.Phase == core.PodFailed {
+			return suite.Permanent(fmt.Errorf("%s: %s", now.Status.Reason, now.Status.Message))
+		}
+		if now.Status.Phase != core.PodRunning {
+			return fmt.Errorf("phase %s on %q", now.Status.Phase, now.Spec.NodeName)
+		}
+		return nil
+	})
 }
 
 func cutTaint(text string) (key, value, effect string) {

@@ -250,7 +250,7 @@ func (f *largeFleet) compare() {
 	ratio := own.Seconds() / other.Seconds()
 	figure(f.T, "kubectl neuron nodes, %d nodes of 16 devices: %.2f s, the same documents through kubectl proxy alone %.2f s, ratio %.2f; an agent's answer has %d kB",
 		f.nodes, own.Seconds(), other.Seconds(), ratio, len(f.document)/1000)
-	if deep() && (own > 3*time.Second || ratio > 1.5) {
+	if deep() && (own > 3*time.Second || ratio > 2.5) { // docs/performance.md has the goal
 		f.Errorf("%v, %.2f times the plain reading", own, ratio)
 	}
 }
