@@ -19,7 +19,8 @@
 #     fleet       150 agents of each mode against one API server, and 500 pods with claims on one node: half an hour
 #     versions    device plugin and claims on Kubernetes 1.33 to 1.37, containerd 1.7, kubelets that are older than their API server, an
 #                 upgrade under running pods: an hour, and as long again to build them the first time
-#     queues      Volcano, JobSet, LeaderWorkerSet and Kueue in front of four nodes: 8 minutes, and 30 to build them the first time
+#     queues      Volcano, JobSet, MPI operator, training operator, LeaderWorkerSet and Kueue in front of four nodes: 10 minutes, and 45 to
+#                 build them the first time
 #     attack      attacks on simulated nodes: an hour
 #     chaos       faults in a cluster: an hour
 #     image       a second build from nothing, compared; arm64 under qemu: half an hour
@@ -239,7 +240,7 @@ END
 
 # run.sh builds the systems of the tests that it runs.
 queues_suite() {
-  CLUSTER_SHARDS=1 "$root/test/cluster/run.sh" -run 'TestVolcano|TestJobSet|TestLWS|TestKueue' "$bin"
+  CLUSTER_SHARDS=1 "$root/test/cluster/run.sh" -run 'TestVolcano|TestJobSet|TestMPIOperator|TestTrainingOperator|TestLWS|TestKueue' "$bin"
 }
 
 chaos_suite() {

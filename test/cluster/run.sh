@@ -102,7 +102,7 @@ build_queueing() {
   module=$(sed -n 's/^require \([^ ]*\) .*/\1/p' "$pins/go.mod")
   folder=$(cd "$pins" && "$go" mod download "$module" && "$go" list -m -f '{{.Dir}}' "$module") || missing "the module $module (needs a network)"
   ln -sfn "$folder" "$into/module"
-  sed -n 's/^require //p' "$pins/go.mod" >"$into/version"
+  sed -n 's/^require \([^(]\)/\1/p' "$pins/go.mod" >"$into/version"
   for package in $(sed -n 's/^tool //p' "$pins/go.mod"); do
     (cd "$folder" && export GOFLAGS=-mod=readonly && built "" "$into/${package##*/}" "$package") || missing "$package did not build (module download needs a network)"
   done
