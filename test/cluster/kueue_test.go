@@ -167,7 +167,7 @@ func TestKueueUltraServer(t *testing.T) {
 	c.ExpectNoPods(t, "default", whole.selector)
 	c.Kubectl(t, "uncordon", nodes[2].Name)
 	ranks := awaitRanks(t, c, whole.selector, 4, wholeTrn2u)
-	expectTogether(t, c, ranks, 4, "")
+	expectTogether(t, c, ranks, 4, "1")
 
 	// The lost pod is bound to its node's name; a stop and a start give all back until there are four nodes.
 	loseNode(t, c, ranks[3])
@@ -183,7 +183,7 @@ func TestKueueUltraServer(t *testing.T) {
 	c.Nodes(t, linkedNodes...)
 	ranks = awaitRanks(t, c, whole.selector, 4, wholeTrn2u, ranks...)
 	cluster.Figure(t, "Kueue: a node of the UltraServer is back, all run", time.Since(begin))
-	expectTogether(t, c, ranks, 4, "")
+	expectTogether(t, c, ranks, 4, "1")
 	withdraw()
 
 	first, second, third := job("first", halved), job("second", halved), job("third", halved)
@@ -191,12 +191,12 @@ func TestKueueUltraServer(t *testing.T) {
 	submit(t, c, second)
 	onFirst := awaitRanks(t, c, first.selector, 2, wholeTrn2u)
 	onSecond := awaitRanks(t, c, second.selector, 2, wholeTrn2u)
-	if a, b := expectTogether(t, c, onFirst, 2, ""), expectTogether(t, c, onSecond, 2, ""); a == b {
+	if a, b := expectTogether(t, c, onFirst, 2, "3"), expectTogether(t, c, onSecond, 2, "3"); a == b {
 		t.Errorf("both are on %s", a)
 	}
 	submit(t, c, third)
 	awaitWord(t, c, third.name, "insufficient unused quota")
 	c.ExpectNoPods(t, "default", third.selector)
 	withdraw()
-	expectTogether(t, c, awaitRanks(t, c, third.selector, 2, wholeTrn2u), 2, "")
+	expectTogether(t, c, awaitRanks(t, c, third.selector, 2, wholeTrn2u), 2, "3")
 }

@@ -73,8 +73,8 @@ func awaitPlaces(t *testing.T, c *cluster.Cluster, nodes []*cluster.Node) {
 	}
 }
 
-// expectTogether: the ranks are all nodes of an UltraServer of that many, which is returned, and where variables tell the runtime its
-// place, that is the node's. mode is the driver's number; empty: there are no variables.
+// expectTogether: the ranks are all nodes of an UltraServer of that many, which is returned, and what tells the runtime its place is the
+// node's. mode is the driver's number.
 func expectTogether(t *testing.T, c *cluster.Cluster, ranks []rank, nodes int, mode string) (server string) {
 	t.Helper()
 	servers, ids := map[string]bool{}, map[string]bool{}
@@ -83,9 +83,6 @@ func expectTogether(t *testing.T, c *cluster.Cluster, ranks []rank, nodes int, m
 		server = labels[ofUltraServer+"server-id-"+strconv.Itoa(nodes)]
 		id := labels[ofUltraServer+"node-id-"+strconv.Itoa(nodes)]
 		servers[server], ids[id] = true, true
-		if mode == "" {
-			continue
-		}
 		for variable, want := range map[string]string{"MODE": mode, "SERVER_ID": server, "NODE_ID": id} {
 			if got := r.report.Env["NEURON_RT_ULTRASERVER_"+variable]; got != want {
 				t.Errorf("%s on %s: %s is %q, want %q", r.pod.Name, r.pod.Spec.NodeName, variable, got, want)
