@@ -12,6 +12,7 @@ import (
 
 	resource "k8s.io/api/resource/v1"
 	beta "k8s.io/api/resource/v1beta1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"neuron-agent.test/cluster/cluster"
@@ -117,11 +118,13 @@ func expectUltraServerNode(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 }
 
 // expectAdminAccess: in a namespace that is labelled for it a pod looks on at a device, although all are held, and is not told to use
-// its cores; elsewhere the server refuses such a claim. Where cores or groups are offered the scheduler wants counters for it, too.
+// its cores; elsewhere the server refuses such a claim. Of devices that claims share the scheduler wants cores for it, so it asks for
+// none. Where cores or groups are offered it wants counters, too.
 func expectAdminAccess(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 	const namespace, label = "onlookers", "resource.kubernetes.io/admin-access=true"
 	request, yes := exactly("neurons", "neuron.aws.com", 1), true
 	request.Exactly.AdminAccess = &yes
+	request.Exactly.Capacity = &resource.CapacityRequirements{Requests: map[resource.QualifiedName]apiresource.Quantity{"cores": quantity("0")}}
 	made := &resource.ResourceClaimTemplate{ObjectMeta: meta.ObjectMeta{Name: "look-on"}, Spec: resource.ResourceClaimTemplateSpec{
 		Spec: resource.ResourceClaimSpec{Devices: resource.DeviceClaim{Requests: []resource.DeviceRequest{request}}}}}
 	c.Kubectl(t, "create", "namespace", namespace)

@@ -34,9 +34,12 @@ type claimLoad struct {
 	c    *cluster.Cluster
 	name string // of the label "queue"
 	pods []claimPod
+	// Claims share devices by their cores: which cores is seen on the nodes.
+	shared bool
 
 	mu     sync.Mutex
 	claims map[string]*resource.ResourceClaim // by the uid of the pod that it was made for
+	shares map[string]map[int][]int           // places by the uid of the claim and the device
 }
 
 // loadOutcome is what became of them.
@@ -51,8 +54,11 @@ func (l *claimLoad) run(limit time.Duration, meanwhile func()) loadOutcome {
 	l.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	watching := sync.WaitGroup{}
-	l.claims = map[string]*resource.ResourceClaim{}
+	l.claims, l.shares = map[string]*resource.ResourceClaim{}, map[string]map[int][]int{}
 	watching.Go(func() { l.watchClaims(ctx) })
+	if l.shared {
+		watching.Go(func() { l.watchShares(ctx) })
+	}
 	defer func() { cancel(); watching.Wait() }()
 	selector := "queue=" + l.name
 	l.t.Cleanup(func() {
@@ -159,6 +165,14 @@ func (l *claimLoad) heldOf(p claimPod, pod *core.Pod, devices, perDevice int) cl
 	}
 	held := cluster.Held{}
 	for _, result := range claim.Status.Allocation.Devices.Results {
+		share, err := l.shareOfResult(claim, result, perDevice)
+		if err != nil {
+			l.t.Errorf("%s: %v", p.name, err)
+		}
+		if share != nil {
+			held[cluster.NeuronCore] = append(held[cluster.NeuronCore], share...)
+			continue
+		}
 		if err := cluster.HoldDevice(held, result.Device, devices, perDevice); err != nil {
 			l.t.Error(err)
 		}

@@ -29,6 +29,7 @@ type shape struct {
 	linked   bool           // the devices are a set that the fabric has as a whole
 	lnc      string         // the container's NEURON_LOGICAL_NC_CONFIG; empty: any
 	none     string         // instead: it is not to be had, and the scheduler says so
+	apart    bool           // interfaces need not be the nearest ones
 }
 
 var shapesOfTrn1 = []shape{
@@ -100,6 +101,9 @@ func (s shape) check(held cluster.Held, instanceType string, coresPerDevice int)
 	}
 	if s.within > 0 && len(groups) != 1 {
 		return fmt.Errorf("%s: %v are not within one group of %d", s.template, held, s.within)
+	}
+	if s.apart {
+		return nil
 	}
 	return s.checkFabric(held, instanceType, coresPerDevice)
 }

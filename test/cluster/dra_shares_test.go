@@ -28,15 +28,7 @@ func TestShares(t *testing.T) {
 	c := cluster.Get(t)
 	n := c.Nodes(t, trn2DRA)[0]
 	startDriver(t, c, []*cluster.Node{n}, sharing)
-	cluster.Eventually(t, cluster.Patience, "devices may be shared", func() error {
-		devices, err := n.Offered()
-		for _, device := range devices {
-			if kind := device.Attributes["resourceType"].StringValue; *kind == "neuron_device" && device.AllowMultipleAllocations == nil {
-				return fmt.Errorf("%s may not", device.Name)
-			}
-		}
-		return err
-	})
+	awaitShared(t, n)
 	template(t, c, "share-1", shareOf("1"))
 	template(t, c, "share-3", shareOf("3"))
 	template(t, c, "a-whole-one", resource.DeviceClaim{Requests: []resource.DeviceRequest{exactly("neurons", "neuron.aws.com", 1)}})
@@ -72,6 +64,7 @@ func TestShares(t *testing.T) {
 	}
 	template(t, c, "all-16", resource.DeviceClaim{Requests: []resource.DeviceRequest{exactly("neurons", "neuron.aws.com", 16)}})
 	expectShape(t, c, n, shape{template: "all-16", counts: cluster.Counts{Devices: 16}})
+	t.Run("AdminAccess", func(t *testing.T) { expectAdminAccess(t, c, n) })
 }
 
 // expectShares waits until all pods run, and holds the scheduler's results against what the node gave: by pod the places that it has.

@@ -66,7 +66,7 @@ func TestEachDeviceHasItsClass(t *testing.T) {
 	kind, yes, no := "neuron_device", true, false
 	for whole, want := range map[*bool]string{&yes: "core.neuron.aws.com neuron.aws.com", &no: "core.neuron.aws.com"} {
 		device := dracel.Device{Driver: "neuron.aws.com", Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
-			"resourceType": {StringValue: &kind}, "shareable": {BoolValue: &yes}, "whole": {BoolValue: whole}}}
+			"resourceType": {StringValue: &kind}, "whole": {BoolValue: whole}}}
 		var got []string
 		for name, class := range all {
 			if matching(t, class, device) {

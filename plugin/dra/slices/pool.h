@@ -164,8 +164,8 @@ struct Layout {
 
 // Fills slices within the limits of docs/reference/dra.md#limits. Without counters, cores and groups stay only where a
 // claim holds them, and devices that overlap with these go; without taints, unhealthy devices that no claim holds go.
-// A device that is shared has the capacity of its healthy cores, the attributes "whole" (all of them are) and
-// "shareable", and no taint for an unhealthy core.
+// A device that is shared has the capacity of its healthy cores, the attribute "whole" (all of them are)
+// and no taint for an unhealthy core.
 [[nodiscard]] Layout lay_out(const Pool& pool, const LayoutOptions& options);
 
 // The shape for a version with open gates; whether they are open shows only in the stored objects. Errors:

@@ -157,7 +157,12 @@ void add_node_facts(Attributes& all, const NetworkLayers& layers) {
 // The server's limit (docs/reference/dra.md#limits): on UltraServers AWS has no place in the torus either.
 void keep_to_limit(Attributes& all, std::size_t capacities) {
   constexpr std::size_t kMost = 32;
-  for (const char* name : {"topology8_id", "topology4_id", "topology_y", "topology_x", kStandardNumaNode, kPciBusId}) {
+  // Without AWS's group ids claims select by topology4_id and topology8_id.
+  const auto order =
+      all.contains("resource.aws.com/devicegroup4_id")
+          ? std::array{"topology8_id", "topology4_id", "topology_y", "topology_x", kStandardNumaNode, kPciBusId}
+          : std::array{kPciBusId, kStandardNumaNode, "topology_y", "topology_x", "topology8_id", "topology4_id"};
+  for (const char* name : order) {
     if (all.size() + capacities <= kMost) return;
     all.erase(name);
   }

@@ -124,7 +124,6 @@ std::vector<PoolDevice> shared_or_not(const Pool& pool, bool shares) {
     if (!shares) device.shareable_cores = 0;
     if (device.shareable_cores == 0) continue;
     const bool is_whole = device.shareable_cores == device.capacity["cores"];
-    device.attributes["shareable"] = true;
     device.attributes["whole"] = is_whole;
     if (is_whole) continue;
     device.capacity["cores"] = device.shareable_cores;

@@ -55,12 +55,12 @@ func (c classes) List() ([]*resourceapi.DeviceClass, error) {
 }
 
 // Selector of a class: the driver first, as a missing attribute of another driver's device is an error for every node. What can
-// give cores are cores and devices that claims may share; whole is what does not say otherwise.
+// give cores are cores and devices that claims may share, which say whether they are whole; so is what does not say.
 func Selector(kind string) string {
 	its := fmt.Sprintf("device.attributes['%s']", pool.Driver)
 	switch kind {
 	case pool.Core:
-		return fmt.Sprintf("device.driver == '%[1]s' && (%[2]s.resourceType == '%[3]s' || %[2]s.?shareable.orValue(false))", pool.Driver, its, kind)
+		return fmt.Sprintf("device.driver == '%[1]s' && (%[2]s.resourceType == '%[3]s' || %[2]s.?whole.hasValue())", pool.Driver, its, kind)
 	case pool.Device:
 		return fmt.Sprintf("device.driver == '%[1]s' && %[2]s.resourceType == '%[3]s' && %[2]s.?whole.orValue(true)", pool.Driver, its, kind)
 	}

@@ -83,7 +83,6 @@ func Share(all []*resourceapi.ResourceSlice) []*resourceapi.ResourceSlice {
 			}
 			device.AllowMultipleAllocations = &yes
 			device.Attributes["whole"] = resourceapi.DeviceAttribute{BoolValue: &yes}
-			device.Attributes["shareable"] = resourceapi.DeviceAttribute{BoolValue: &yes}
 			cores := device.Capacity[Cores]
 			cores.RequestPolicy = policy(cores.Value, cores.Value, resource.NewQuantity(1, resource.DecimalSI))
 			device.Capacity[Cores] = cores

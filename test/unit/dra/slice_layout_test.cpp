@@ -192,7 +192,6 @@ TEST(SliceLayout, ASharedDeviceWithAnUnhealthyCoreHasOneLessAndIsNotWhole) {
   EXPECT_EQ(unhealthy.capacity.at("cores"), 3);
   EXPECT_THAT(unhealthy.taints, IsEmpty());
   EXPECT_FALSE(value_of<bool>(unhealthy, "whole"));
-  EXPECT_TRUE(value_of<bool>(unhealthy, "shareable"));
   EXPECT_THAT(laid(shared, "neuron-device-4").taints, SizeIs(1)) << "no core of it is healthy";
   EXPECT_EQ(laid(shared, "neuron-device-4").capacity.at("cores"), 4);
   EXPECT_TRUE(has(pool, "neuron-device-3"));

@@ -76,6 +76,25 @@ TEST(SliceText, OnAnUltraServerEveryDeviceKeepsToTheLimit) {
   }
 }
 
+// Where AWS has no group ids claims are aligned by these, shared or not.
+TEST(SliceText, TheAttributesThatAlignClaimsAreKeptFirst) {
+  TestNode node("trn2p.48xlarge", 2);
+  node.snapshot->host.ultraserver =
+      model::UltraServer{false, {1, 2, 4}, {{2, "4d2a71c09be3f652", 0}, {4, "8f10b6e35a7c92d4", 3}}};
+  for (model::NeuronDevice& device : node.snapshot->host.devices) {
+    device.bdf = model::Sourced<model::Bdf>{*model::parse_bdf("0000:10:1c.0")};
+    device.pcie_root = "pci0000:10";
+    device.numa_node = model::Sourced<int>{0};
+  }
+  PoolOptions options;
+  options.ultraserver = UltraServer::devices;
+  const Layout layout = lay_out(node.pool(options), {});
+  const json device = whole_slices(layout.slices, kIdentity).front().json["spec"]["devices"][0];
+  EXPECT_EQ(device["allowMultipleAllocations"], true);
+  EXPECT_TRUE(device["attributes"].contains("topology8_id")) << device["attributes"].dump();
+  EXPECT_TRUE(device["attributes"].contains("topology4_id"));
+}
+
 // docs/reference/dra.md#shares
 TEST(SliceText, ASharedDeviceHasPolicies) {
   PoolOptions options;

@@ -210,8 +210,7 @@ TEST(FitClaims, SharesOfDevices) {
   Fleet fleet = one_node();
   for (SliceDevice& device : fleet.pools[0].devices) {
     device.multiple = device.attributes["resourceType"].text == "neuron_device";
-    device.attributes["shareable"].flag = device.multiple;
-    device.attributes["whole"].flag = true;
+    if (device.multiple) device.attributes["whole"].flag = true;
   }
   ClaimRequest share = request_of("core.neuron.aws.com", 16);
   share.capacity = {{"cores", "1"}};

@@ -27,7 +27,7 @@ void add_classes(Fleet& fleet) {
   const std::string its = "device.attributes['neuron.aws.com']";
   fleet.classes = {
       {"core.neuron.aws.com",
-       {{head + "(" + its + ".resourceType == 'neuron_core' || " + its + ".?shareable.orValue(false))"}},
+       {{head + "(" + its + ".resourceType == 'neuron_core' || " + its + ".?whole.hasValue())"}},
        ""},
       {"efa.neuron.aws.com", {{head + its + ".resourceType == 'efa'"}}, "vpc.amazonaws.com/efa"},
       {"group.neuron.aws.com", {{head + its + ".resourceType == 'neuron_group'"}}, ""},
