@@ -240,7 +240,8 @@ END
 
 # run.sh builds the systems of the tests that it runs.
 queues_suite() {
-  CLUSTER_SHARDS=1 "$root/test/cluster/run.sh" -run 'TestVolcano|TestJobSet|TestMPIOperator|TestTrainingOperator|TestLWS|TestKueue' "$bin"
+  CLUSTER_DEEP=1 CLUSTER_SHARDS=1 "$root/test/cluster/run.sh" \
+    -run 'TestVolcano|TestJobSet|TestMPIOperator|TestTrainingOperator|TestLWS|TestKueue|TestUltraServer' "$bin"
 }
 
 chaos_suite() {

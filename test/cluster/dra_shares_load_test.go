@@ -116,6 +116,7 @@ func shareShapes(t *testing.T, c *cluster.Cluster) []shape {
 // TestRandomShares: pods by the hundred whose claims share the devices of a node by their cores, beside others for whole devices. Half
 // of them begin before the driver is started anew.
 func TestRandomShares(t *testing.T) {
+	needsDeep(t)
 	c := cluster.Get(t)
 	n := c.Nodes(t, trn2DRA)[0]
 	startDriver(t, c, []*cluster.Node{n}, sharing)
@@ -123,7 +124,7 @@ func TestRandomShares(t *testing.T) {
 	applyExamples(t, c)
 	shapes, random := shareShapes(t, c), rand.New(rand.NewSource(5))
 	l := &claimLoad{t: t, c: c, name: "random-shares", shared: true}
-	for i := range shortOrDeep(60, 400) {
+	for i := range 400 {
 		l.pods = append(l.pods, claimPod{name: fmt.Sprintf("share-%d", i), node: n, shape: shapes[random.Intn(len(shapes))], life: 1 + random.Intn(3)})
 	}
 	o := l.run(15*time.Minute, func() { c.Kubectl(t, "-n", system, "delete", "pod", driverPodOn(t, c, n).Name) })
@@ -139,13 +140,14 @@ func TestRandomShares(t *testing.T) {
 // TestShareQueueOf60: the queue of queue_test.go asked for by claims, cores as shares, beside the same amounts asked of a device plugin
 // under one name, at the same time.
 func TestShareQueueOf60(t *testing.T) {
+	needsDeep(t)
 	c := cluster.Get(t)
 	nodes := c.Nodes(t, trn1DRA, cluster.Trn1)
 	startDriver(t, c, nodes[:1], sharing)
 	awaitShared(t, nodes[0])
 	c.StartAgent(t, cluster.DefaultAgent(t))
 	expectOffered(t, nodes[1], wholeTrn1)
-	count, lives := shortOrDeep(30, 60), shortOrDeep([2]int{1, 3}, [2]int{2, 9})
+	count, lives := 60, [2]int{2, 9}
 	template(t, c, "queue-core", shareOf("1"))
 	asks := []cluster.Ask{}
 	shapes := []shape{}

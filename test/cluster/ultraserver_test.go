@@ -179,6 +179,7 @@ func TestLWSUltraServer(t *testing.T) {
 
 // TestUltraServerClaims: a claim per pod for a whole node, whose configuration tells the runtime its place, and pod affinity.
 func TestUltraServerClaims(t *testing.T) {
+	needsDeep(t)
 	c := cluster.Get(t)
 	specs := make([]cluster.Spec, len(linkedClaims))
 	for i, spec := range linkedClaims {
