@@ -138,7 +138,8 @@ class BoundedCalls {
   BoundedCalls& operator=(const BoundedCalls&) = delete;
 
   // The answer of `call`, which is not void; nullopt: it hangs, and its answer is dropped once it comes back, or
-  // another hangs and it was not begun. `call` is copied; objects that it refers to must outlive the workers' threads.
+  // another hangs and it was not begun. `call` is moved and ended before its answer is there; objects that it refers to
+  // must outlive the workers' threads.
   template <typename Call>
   [[nodiscard]] auto run(Call call, std::chrono::milliseconds budget) const
       -> std::optional<std::invoke_result_t<const Call&>>;
@@ -178,8 +179,9 @@ auto BoundedCalls::run(Call call, std::chrono::milliseconds budget) const
     const MutexLock lock(state.mutex);
     if (state.hanging > 0) return std::nullopt;
   }
-  workers_.run([shared = state_, question, call = std::move(call)] {
-    std::optional<Answer> answer(call());
+  workers_.run([shared = state_, question, call = std::optional<Call>(std::move(call))]() mutable {
+    std::optional<Answer> answer(std::as_const(*call)());
+    call.reset();
     {
       const MutexLock lock(shared->mutex);
       if (!question->given_up) {

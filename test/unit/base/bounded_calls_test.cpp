@@ -35,6 +35,16 @@ TEST_F(BoundedCallsTest, AnAnswerInTimeIsGiven) {
   EXPECT_EQ(hangs, 0);
 }
 
+// Who waited for the call may end what it shares with it: the last owner must not be the worker.
+TEST_F(BoundedCallsTest, WhatACallHoldsHasEndedWhenItsAnswerIsThere) {
+  for (int i = 0; i < 5000; ++i) {
+    auto held = std::make_shared<int>(i);
+    const std::weak_ptr<int> seen = held;
+    ASSERT_TRUE(calls.run([held = std::move(held)] { return *held; }, kLong));
+    ASSERT_TRUE(seen.expired()) << i;
+  }
+}
+
 TEST_F(BoundedCallsTest, WhileOneHangsNoOtherBegins) {
   EXPECT_FALSE(calls.run([gate = opened] { return gate.wait(), 1; }, kShort));
   EXPECT_TRUE(calls.hangs());
