@@ -30,6 +30,7 @@ DeviceHealth health_of(const Pool& pool, const model::SnapshotPtr& snapshot, con
 struct HealthListTest : testing::Test {
   std::shared_ptr<model::Snapshot> snapshot = snapshot_of("trn1.32xlarge");
   Pool pool{{},
+            Shares::off,
             {named("neuron-device-3", {3}), named("neuron-device-3-core-1", {3}, DeviceKind::core),
              named("neuron-device-3-core-0", {3}, DeviceKind::core),
              named("neuron-group-0-3", {0, 1, 2, 3}, DeviceKind::group),
