@@ -12,11 +12,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"neuron-agent.test/cluster/cluster"
 	"neuron-agent.test/cluster/extender"
+	"neuron-agent.test/suite"
 )
 
 const placer = "my-scheduler"
@@ -80,6 +82,32 @@ func expectPlaced(t *testing.T, c *cluster.Cluster, w cluster.Workload) {
 	})
 }
 
+// awaitFollowed: an agent that does not yet see the pods of its node, as while its role is new, chooses by itself and answers no
+// placement. Pods are placed until one is acknowledged.
+func awaitFollowed(t *testing.T, c *cluster.Cluster, first cluster.Workload) {
+	t.Helper()
+	const most, each = 12, 5 * time.Second
+	var err error
+	for i := range most {
+		w := first
+		w.Name = fmt.Sprintf("%s-%d", first.Name, i)
+		c.StartPod(t, w)
+		err = suite.Wait(each, w.Name+" is acknowledged", func() error {
+			pod, err := c.Client.CoreV1().Pods("default").Get(context.Background(), w.Name, meta.GetOptions{})
+			if err == nil && pod.Annotations[extender.Allocated] != "true" {
+				err = fmt.Errorf("%s is %q", extender.Allocated, pod.Annotations[extender.Allocated])
+			}
+			return err
+		})
+		c.DeletePod(t, "default", w.Name)
+		if err == nil {
+			return
+		}
+		t.Logf("not yet followed: %v", err)
+	}
+	t.Fatal(err)
+}
+
 // TestPlacedByAnExtender: pods that an extender places, as AWS's and HAMi do, hold the devices and cores that it has written on them,
 // which are not those that the agent would choose.
 func TestPlacedByAnExtender(t *testing.T) {
@@ -99,6 +127,9 @@ func TestPlacedByAnExtender(t *testing.T) {
 	n.ExpectAllocatable(t, whole)
 	startPlacer(t, c)
 	mine := func(spec *core.PodSpec) { spec.SchedulerName = placer }
+	followed := cluster.One("placed-first", cluster.Ask{cluster.Neuron: "1"})
+	followed.Node, followed.Adjust = n.Name, mine
+	awaitFollowed(t, c, followed)
 	all := []cluster.Workload{
 		cluster.One("placed-device", cluster.Ask{cluster.Neuron: "1"}),
 		cluster.One("placed-four", cluster.Ask{cluster.Neuron: "4"}),
