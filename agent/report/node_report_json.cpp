@@ -11,11 +11,10 @@ using Json = nlohmann::ordered_json;  // keys in the order of insertion
 using model::CoreSignals;
 using model::DeviceSignals;
 
-// An object with room for all of its keys: one that grows copies what it holds, since its keys are const.
-Json make_object() {
-  constexpr std::size_t kMostKeys = 24;
+// An object with room for so many keys: one that grows copies what it holds, since its keys are const.
+Json make_object(std::size_t keys) {
   Json object = Json::object();
-  object.get_ref<Json::object_t&>().reserve(kMostKeys);
+  object.get_ref<Json::object_t&>().reserve(keys);
   return object;
 }
 
@@ -29,7 +28,7 @@ Json text_or_null(std::string_view text) {
 }
 
 Json sourced(Json value, model::Origin origin) {
-  Json object = make_object();
+  Json object = make_object(2);
   object["value"] = std::move(value);
   object["origin"] = origin == model::Origin::live ? "live" : "assumed";
   return object;
@@ -42,7 +41,7 @@ Json sourced_or_null(const model::Maybe<T>& maybe) {
 
 Json health_json(const model::Health& health) {
   if (!is_assessed(health)) return nullptr;
-  Json object = make_object();
+  Json object = make_object(4);
   object["state"] = std::string(model::to_string(health.state));
   object["reason"] = text_or_null(health.reason);
   object["sentence"] = text_or_null(health.sentence);
@@ -51,7 +50,7 @@ Json health_json(const model::Health& health) {
 }
 
 Json signals_json(const DeviceSignals& signals) {
-  Json object = make_object();
+  Json object = make_object(std::size(kDeviceCounters) + 3);
   for (const DeviceCounter& counter : kDeviceCounters) object[counter.name] = or_null(signals.*counter.field);
   object["unhealthy_components"] = or_null(signals.unhealthy_components);
   object["unreachable"] = or_null(signals.unreachable);
@@ -68,7 +67,7 @@ Json core_state_json(const model::NeuronDevice& device, int core) {
 Json physical_cores_json(const model::NeuronDevice& device) {
   Json list = Json::array();
   for (const CoreSignals& core : device.cores) {
-    Json object = make_object();
+    Json object = make_object(std::size(kCoreCounters) + 2);
     object["physical_index"] = core.physical_index;
     object["health"] = core_state_json(device, core.physical_index);
     for (const CoreCounter& counter : kCoreCounters) object[counter.name] = or_null(core.*counter.field);
@@ -90,7 +89,7 @@ Json processes_json(const NodeReport& report, const model::NeuronDevice& device)
   if (!device.processes) return nullptr;
   Json list = Json::array();
   for (const model::Process& process : *device.processes) {
-    Json object = make_object();
+    Json object = make_object(5);
     const auto command = report.commands.find(process.pid);
     object["pid"] = process.pid;
     object["command"] = command == report.commands.end() ? Json(nullptr) : Json(command->second);
@@ -109,7 +108,7 @@ Json core_ids_json(const NodeReport& report, std::size_t position) {
 
 Json device_object(const NodeReport& report, std::size_t position) {
   const model::NeuronDevice& device = report.host.devices[position];
-  Json object = make_object();
+  Json object = make_object(20);
   object["index"] = device.index;
   object["family"] = device.family ? Json(std::string(model::to_string(*device.family))) : Json(nullptr);
   object["arch"] = text_or_null(device.arch);
@@ -142,7 +141,7 @@ std::string hex_id(std::uint16_t value) {
 
 Json efa_object(const NodeReport& report, std::size_t position) {
   const model::EfaInterface& efa = report.host.efas[position];
-  Json object = make_object();
+  Json object = make_object(14);
   object["name"] = text_or_null(efa.name);
   object["bdf"] = model::to_string(efa.bdf);
   object["pci_device_id"] = hex_id(efa.pci_device_id);
@@ -164,7 +163,7 @@ Json pods_json(const std::optional<std::vector<PodUse>>& pods) {
   if (!pods) return nullptr;
   Json list = Json::array();
   for (const PodUse& use : *pods) {
-    Json object = make_object();
+    Json object = make_object(8);
     object["namespace"] = text_or_null(use.pod_namespace);
     object["pod"] = text_or_null(use.pod);
     object["container"] = text_or_null(use.container);
@@ -179,7 +178,7 @@ Json pods_json(const std::optional<std::vector<PodUse>>& pods) {
 }
 
 Json host_json(const NodeReport& report) {
-  Json object = make_object();
+  Json object = make_object(8);
   object["instance_type"] = text_or_null(report.host.instance_type);
   object["instance_id"] = text_or_null(report.host.instance_id);
   object["expected_devices"] = or_null(report.expected_devices);
@@ -195,7 +194,7 @@ Json host_json(const NodeReport& report) {
 }  // namespace
 
 std::string node_report_json(const NodeReport& report, JsonLayout layout) {
-  Json document = make_object();
+  Json document = make_object(8);
   document["format"] = kFormat;
   document["host"] = host_json(report);
   document["driver"]["version"] = text_or_null(report.host.driver_version);

@@ -83,13 +83,24 @@ func awaitShared(t *testing.T, n *cluster.Node) {
 	t.Helper()
 	cluster.Eventually(t, cluster.Patience, "devices may be shared", func() error {
 		devices, err := n.Offered()
-		for _, device := range devices {
-			if kind := device.Attributes["resourceType"].StringValue; *kind == "neuron_device" && device.AllowMultipleAllocations == nil {
-				return fmt.Errorf("%s may not", device.Name)
+		if err == nil {
+			if shared := countShared(devices); shared == 0 || shared != countKinds(devices)["neuron_device"] {
+				err = fmt.Errorf("%d of %v may", shared, countKinds(devices))
 			}
 		}
 		return err
 	})
+}
+
+// countShared counts the devices that claims may share.
+func countShared(devices []resource.Device) int {
+	count := 0
+	for _, device := range devices {
+		if *device.Attributes["resourceType"].StringValue == "neuron_device" && device.AllowMultipleAllocations != nil {
+			count++
+		}
+	}
+	return count
 }
 
 // shareShapes makes templates for shares of devices, and gives these and those for whole devices; shares more often.

@@ -79,6 +79,17 @@ func TestVersion(t *testing.T) {
 		return
 	}
 	t.Run("Claims", func(t *testing.T) { expectClaims(t, c, nodes[1:]) })
+	t.Run("Shares", func(t *testing.T) { expectSharedByDefault(t, c, nodes[1], serverMinor(t, c) >= 37) })
+}
+
+// expectSharedByDefault: with no option, devices are shared where allocationMode: All waits for shared ones (docs/dra-partitions.md).
+func expectSharedByDefault(t *testing.T, c *cluster.Cluster, n *cluster.Node, want bool) {
+	startDriver(t, c, []*cluster.Node{n})
+	if want {
+		awaitShared(t, n)
+	} else if devices, err := n.Offered(); err != nil || countShared(devices) > 0 {
+		t.Errorf("%d devices are shared, %v", countShared(devices), err)
+	}
 }
 
 // TestVersionSkew: kubelets of the older versions that the run was given, newest first, on one API server.
