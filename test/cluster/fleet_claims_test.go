@@ -42,7 +42,7 @@ func TestFleetClaims(t *testing.T) {
 	}
 	defer connection.Close()
 	calls := dra.NewDRAPluginClient(connection)
-	warm, count := 10, shortOrDeep(40, 500)
+	warm, count := shortOrDeep(10, 100), shortOrDeep(40, 500)
 	var before footprint
 	begin := time.Now()
 	for i := range count {
@@ -56,8 +56,8 @@ func TestFleetClaims(t *testing.T) {
 	figure(t, "fleet: %d pods with claims in %v: memory %.1f, then %.1f MiB; descriptors %d, %d; files %d, %d", count,
 		time.Since(begin).Round(time.Second), mebibytes(before.resident<<10), mebibytes(after.resident<<10),
 		before.descriptors, after.descriptors, before.files, after.files)
-	traffic := driver.traffic(count - warm)
-	figure(t, "fleet: per pod with a claim %.1f calls, %.1f writes", traffic.perNode(len(traffic.calls)), traffic.perNode(traffic.writes()))
+	traffic := driver.traffic(driver.nodes)
+	figure(t, "fleet: per pod with a claim %.1f calls, %d writes in all", float64(len(traffic.calls))/float64(count-warm), traffic.writes())
 	if after.resident > before.resident+2048 || after.descriptors > before.descriptors+8 || after.files != before.files ||
 		after.generation != before.generation {
 		t.Errorf("it grew: %+v, then %+v", before, after)

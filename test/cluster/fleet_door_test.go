@@ -29,11 +29,11 @@ import (
 type door struct {
 	url    string
 	closed atomic.Bool // every connection is reset, as by a load balancer without a server behind it
-	bytes  atomic.Int64
 	proxy  *httputil.ReverseProxy
 
 	mutex          sync.Mutex
-	nodes          map[string]string // token to node
+	nodes          map[string]string        // token to node
+	bytes          map[string]*atomic.Int64 // by node
 	calls          []*apiCall
 	open           int // watches
 	busy, mostBusy int // calls that are not watches
@@ -53,7 +53,10 @@ func (c *apiCall) isWrite() bool { return c.verb != http.MethodGet && !c.isDry }
 // isRefused: the server answered, but not with what was asked for. An object that is not there (404) is an answer.
 func (c *apiCall) isRefused() bool { return c.status >= 400 && c.status != http.StatusNotFound }
 
-type callKey struct{}
+type (
+	callKey       struct{}
+	connectionKey struct{}
+)
 
 // openDoor serves with the API server's certificate until the end of the test.
 func openDoor(t *testing.T, c *cluster.Cluster) *door {
@@ -68,7 +71,7 @@ func openDoor(t *testing.T, c *cluster.Cluster) *door {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(authority)
 	quiet := log.New(io.Discard, "", 0)
-	d := &door{url: "https://" + listener.Addr().String(), nodes: map[string]string{}}
+	d := &door{url: "https://" + listener.Addr().String(), nodes: map[string]string{}, bytes: map[string]*atomic.Int64{}}
 	d.proxy = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "https", Host: "127.0.0.1:443"}) },
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DisableCompression: true,
@@ -83,9 +86,11 @@ func openDoor(t *testing.T, c *cluster.Cluster) *door {
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		ErrorLog:     quiet,
 	}
-	server := &http.Server{Handler: d, ErrorLog: quiet}
+	server := &http.Server{Handler: d, ErrorLog: quiet, ConnContext: func(ctx context.Context, connection net.Conn) context.Context {
+		return context.WithValue(ctx, connectionKey{}, connection.(*tls.Conn).NetConn())
+	}}
 	go func() {
-		_ = server.Serve(tls.NewListener(countedListener{listener, &d.bytes}, &tls.Config{Certificates: []tls.Certificate{certificate}}))
+		_ = server.Serve(tls.NewListener(countedListener{listener}, &tls.Config{Certificates: []tls.Certificate{certificate}}))
 	}()
 	t.Cleanup(func() { _ = server.Close() })
 	return d
@@ -94,13 +99,13 @@ func openDoor(t *testing.T, c *cluster.Cluster) *door {
 func (d *door) admit(token, node string) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	d.nodes[token] = node
+	d.nodes[token], d.bytes[node] = node, &atomic.Int64{}
 }
 
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	call := &apiCall{verb: r.Method, path: r.URL.Path, isWatch: query.Has("watch"), isDry: query.Has("dryRun"), at: time.Now()}
-	d.enter(call, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+	d.enter(call, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), r.Context().Value(connectionKey{}).(*countedConnection))
 	defer d.leave(call)
 	if d.closed.Load() {
 		panic(http.ErrAbortHandler)
@@ -108,10 +113,13 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, call)))
 }
 
-func (d *door) enter(call *apiCall, token string) {
+func (d *door) enter(call *apiCall, token string, connection *countedConnection) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	call.node = d.nodes[token]
+	if bytes := d.bytes[call.node]; bytes != nil {
+		connection.addTo(bytes)
+	}
 	d.calls = append(d.calls, call)
 	if call.isWatch {
 		d.open++
@@ -155,16 +163,24 @@ func (d *door) begin() {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	d.calls, d.mostBusy = nil, d.busy
-	d.bytes.Store(0)
+	for _, bytes := range d.bytes {
+		bytes.Store(0)
+	}
 }
 
-// traffic is what came through the door since its last begin.
-func (d *door) traffic(nodes int) traffic {
+// traffic is what came through the door from these nodes since its last begin.
+func (d *door) traffic(nodes []*fleetNode) traffic {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	all := traffic{nodes: nodes, bytes: d.bytes.Load(), atOnce: d.mostBusy}
+	all, from := traffic{nodes: len(nodes), atOnce: d.mostBusy}, map[string]bool{}
+	for _, n := range nodes {
+		from[n.name] = true
+		all.bytes += d.bytes[n.name].Load()
+	}
 	for _, call := range d.calls {
-		all.calls = append(all.calls, *call)
+		if from[call.node] {
+			all.calls = append(all.calls, *call)
+		}
 	}
 	return all
 }
@@ -245,33 +261,46 @@ func (t traffic) kinds(is func(*apiCall) bool) string {
 	return strings.Join(words, ", ")
 }
 
-// countedListener adds up what its connections carry, both ways.
-type countedListener struct {
-	net.Listener
-	bytes *atomic.Int64
-}
+// countedListener counts what its connections carry, both ways.
+type countedListener struct{ net.Listener }
 
 func (l countedListener) Accept() (net.Conn, error) {
 	connection, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return countedConnection{connection, l.bytes}, nil
+	return &countedConnection{Conn: connection}, nil
 }
 
+// countedConnection keeps the bytes until the first request says whose they are.
 type countedConnection struct {
 	net.Conn
-	bytes *atomic.Int64
+	early atomic.Int64
+	sum   atomic.Pointer[atomic.Int64]
 }
 
-func (c countedConnection) Read(data []byte) (int, error) {
+func (c *countedConnection) addTo(sum *atomic.Int64) {
+	if c.sum.CompareAndSwap(nil, sum) {
+		sum.Add(c.early.Swap(0))
+	}
+}
+
+func (c *countedConnection) count(bytes int) {
+	sum := c.sum.Load()
+	if sum == nil {
+		sum = &c.early
+	}
+	sum.Add(int64(bytes))
+}
+
+func (c *countedConnection) Read(data []byte) (int, error) {
 	count, err := c.Conn.Read(data)
-	c.bytes.Add(int64(count))
+	c.count(count)
 	return count, err
 }
 
-func (c countedConnection) Write(data []byte) (int, error) {
+func (c *countedConnection) Write(data []byte) (int, error) {
 	count, err := c.Conn.Write(data)
-	c.bytes.Add(int64(count))
+	c.count(count)
 	return count, err
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,10 +28,11 @@ const (
 	fleetLabel = "fleet-test/mode"
 	fleetPort  = 20000 // first of the agents' metrics ports
 	fleetUser  = 20000 // first of their users
+	fleetFail  = 4     // nodes of each mode whose device fails
 )
 
 // fleet is many agents against one API server. Each has a Node object, kubelet directories and the kubelet stand-in; no container runs. The
-// agents of a mode read the same simulated host, so that a device fails on all of their nodes at once.
+// agents of a mode read one of two simulated hosts: that whose device fails, or one that stays healthy.
 type fleet struct {
 	t     *testing.T
 	c     *cluster.Cluster
@@ -41,9 +43,11 @@ type fleet struct {
 // fleetMode is one mode with its agents.
 type fleetMode struct {
 	*door
-	name, account, manifest, host string
-	arguments                     []string
-	nodes                         []*fleetNode
+	name, account, manifest string
+	arguments               []string
+	nodes                   []*fleetNode
+	failing                 string // host of the first nodes
+	healthy                 string // host of the others
 }
 
 func pluginFleet() *fleetMode {
@@ -79,9 +83,11 @@ func newFleet(t *testing.T, c *cluster.Cluster, size int, modes ...*fleetMode) *
 	}
 	t.Cleanup(f.remove)
 	for _, m := range modes {
-		m.door, m.host = openDoor(t, c), filepath.Join(f.dir, m.name)
-		if _, err := suite.Run(fleetProgram("neuron-sim"), "node", m.host, "--instance-type", fleetType); err != nil {
-			t.Fatal(err)
+		m.door, m.failing, m.healthy = openDoor(t, c), filepath.Join(f.dir, m.name), filepath.Join(f.dir, m.name+"-healthy")
+		for _, host := range []string{m.failing, m.healthy} {
+			if _, err := suite.Run(fleetProgram("neuron-sim"), "node", host, "--instance-type", fleetType); err != nil {
+				t.Fatal(err)
+			}
 		}
 		for range size {
 			number := len(f.nodes())
@@ -179,6 +185,18 @@ func (f *fleet) remove() {
 	}
 }
 
+// failingNodes are those whose device fails.
+func (m *fleetMode) failingNodes() []*fleetNode { return m.nodes[:min(fleetFail, len(m.nodes))] }
+
+func (n *fleetNode) fails() bool { return slices.Contains(n.mode.failingNodes(), n) }
+
+func (n *fleetNode) host() string {
+	if n.fails() {
+		return n.mode.failing
+	}
+	return n.mode.healthy
+}
+
 func (n *fleetNode) user() int           { return fleetUser + n.number }
 func (n *fleetNode) kubeletDir() string  { return filepath.Join(n.dir, "k") }
 func (n *fleetNode) registryDir() string { return filepath.Join(n.kubeletDir(), "plugins_registry") }
@@ -259,7 +277,7 @@ func (n *fleetNode) startAgent(c *cluster.Cluster) error {
 	n.started++
 	arguments := append([]string{fleetProgram("neuron-agent"), "run"}, n.mode.arguments...)
 	var err error
-	n.agent, err = n.start("agent", append(arguments, "--root", n.mode.host, "--kubelet-dir", n.kubeletDir(), "--cdi-dir", n.dir+"/cdi",
+	n.agent, err = n.start("agent", append(arguments, "--root", n.host(), "--kubelet-dir", n.kubeletDir(), "--cdi-dir", n.dir+"/cdi",
 		"--node-name", n.name, "--pod-uid", fmt.Sprintf("uid-%d", n.started), "--metrics-address", fmt.Sprintf("127.0.0.1:%d", n.port()),
 		"--api-server", n.mode.url, "--api-token-file", n.tokenFile(), "--api-ca-file", filepath.Dir(c.Kubeconfig)+"/ca.crt")...)
 	if err != nil {

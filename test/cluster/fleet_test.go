@@ -68,7 +68,13 @@ func TestFleet(t *testing.T) {
 		do()
 		p := fleetPhase{name: name, took: time.Since(begin), traffic: map[*fleetMode]traffic{}}
 		for _, m := range f.modes {
-			p.traffic[m] = m.traffic(size)
+			p.traffic[m] = m.traffic(m.nodes)
+			if name == "failure" {
+				p.traffic[m] = m.traffic(m.failingNodes())
+			}
+			if name != "away" { // then nothing is answered
+				f.report(p, m)
+			}
 		}
 		phases = append(phases, p)
 	}
@@ -142,13 +148,6 @@ func TestFleet(t *testing.T) {
 	}
 	f.expectAllocatable(plugin)
 
-	for _, p := range phases {
-		for _, m := range f.modes {
-			if p.name != "away" {
-				f.report(p, m)
-			}
-		}
-	}
 	for _, m := range f.modes {
 		attempts := phases[4].traffic[m]
 		figure(t, "fleet: %s: %.1f attempts per node in %v without the API server", m.name, attempts.perNode(len(attempts.calls)),
@@ -171,8 +170,8 @@ func TestFleet(t *testing.T) {
 	if writes := update.traffic[dra].writes() + update.traffic[plugin].writes(); writes != 0 {
 		t.Errorf("%d writes in an update", writes)
 	}
-	if len(inSlice) != size || len(inStatus) != size {
-		t.Errorf("%d of %d drivers wrote the failure, %d of %d device plugins", len(inSlice), size, len(inStatus), size)
+	if failing := len(dra.failingNodes()); len(inSlice) != failing || len(inStatus) != failing {
+		t.Errorf("%d of %d drivers wrote the failure, %d of %d device plugins", len(inSlice), failing, len(inStatus), failing)
 	}
 	if refused := refusedBefore + f.metric(`apiserver_flowcontrol_rejected_requests_total\{[^}]*\}`); refused != 0 {
 		t.Errorf("API priority and fairness rejected %v requests", refused)
@@ -181,11 +180,11 @@ func TestFleet(t *testing.T) {
 
 func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// inject changes device 3 of all nodes.
+// inject changes device 3 of the nodes whose device fails.
 func (f *fleet) inject(action string) {
 	f.t.Helper()
 	for _, m := range f.modes {
-		if _, err := suite.Run(fleetProgram("neuron-sim"), "set", m.host, "neuron3", action); err != nil {
+		if _, err := suite.Run(fleetProgram("neuron-sim"), "set", m.failing, "neuron3", action); err != nil {
 			f.t.Fatal(err)
 		}
 	}
@@ -208,7 +207,8 @@ func (f *fleet) pass(long time.Duration) {
 	})
 }
 
-// awaitTaints waits until each driver offers all devices with so many tainted, and returns the generations of the pools.
+// awaitTaints waits until each driver offers all devices, with so many tainted where a device may fail, and returns the generations of the
+// pools.
 func (f *fleet) awaitTaints(m *fleetMode, tainted int) map[string]int64 {
 	f.t.Helper()
 	generations := map[string]int64{}
@@ -230,7 +230,11 @@ func (f *fleet) awaitTaints(m *fleetMode, tainted int) map[string]int64 {
 					count++
 				}
 			}
-			if err != nil || len(devices) != 32 || count != tainted {
+			want := 0
+			if n.fails() {
+				want = tainted
+			}
+			if err != nil || len(devices) != 32 || count != want {
 				return fmt.Errorf("%s: %d devices, %d tainted, %v", n.name, len(devices), count, err)
 			}
 			generations[n.name] = generation
@@ -242,17 +246,25 @@ func (f *fleet) awaitTaints(m *fleetMode, tainted int) map[string]int64 {
 	return generations
 }
 
-// awaitHealth waits until the condition of each device plugin's node has that status.
-func (f *fleet) awaitHealth(m *fleetMode, status core.ConditionStatus) {
+// awaitHealth waits until the condition of each device plugin's node has that status, False where no device fails.
+func (f *fleet) awaitHealth(m *fleetMode, failing core.ConditionStatus) {
 	f.t.Helper()
-	if err := suite.WaitEvery(f.pause(), 3*cluster.Patience, m.name+": conditions "+string(status), func() error {
+	if err := suite.WaitEvery(f.pause(), 3*cluster.Patience, m.name+": conditions "+string(failing), func() error {
 		list, err := f.c.Client.CoreV1().Nodes().List(context.Background(), meta.ListOptions{LabelSelector: fleetLabel + "=" + m.name})
 		if err != nil {
 			return err
 		}
+		status := map[string]core.ConditionStatus{}
 		for i := range list.Items {
-			if is := conditionOf(&list.Items[i], neuronHealth).Status; is != status {
-				return fmt.Errorf("%s: %q", list.Items[i].Name, is)
+			status[list.Items[i].Name] = conditionOf(&list.Items[i], neuronHealth).Status
+		}
+		for _, n := range m.nodes {
+			want := core.ConditionFalse
+			if n.fails() {
+				want = failing
+			}
+			if status[n.name] != want {
+				return fmt.Errorf("%s: %q", n.name, status[n.name])
 			}
 		}
 		return nil
