@@ -119,8 +119,9 @@ struct HealthResult {
 //   values are emptied.
 // - A required signal without a value: the device is unknown where nothing worse is seen, "signal_unreadable"
 //   (unread_signals), or "signals_missing", the same for all, when no device has it.
-// - Hardware error counters are compared with the values first seen: growth is unhealthy; after a fall the lower value
-//   becomes the first. A fault that reaches one core only (Reach) leaves the other cores healthy.
+// - Error counts of a device are faults when they are not 0. Those of a core are compared with the values first seen:
+//   growth is unhealthy; after a fall the lower value becomes the first. A fault that reaches one core only (Reach)
+//   leaves the other cores healthy.
 // - A stopped heartbeat is unhealthy while those of other devices advance: the driver serves fresh values and the
 //   firmware is stuck. When all have stopped it may be the driver: degraded, so no device is withdrawn.
 // - Lines of the kernel log (health/kernel_errors.h) count where the files show nothing as grave.

@@ -28,8 +28,9 @@ struct Holding {
   std::string claim{};     // name of the claim that it is held by; "" = through the device plugin
   bool doubtful = false;   // Ledger::confirm: the last checkpoint lacked it, and may have been older
   bool left_out = false;   // Ledger::reconcile: the same
-  bool in_list = false;    // given while the agent's PodResources List was open: the kubelet may offer it although held
-  bool offered = false;    // in_list, and the kubelet has offered one of its units since
+  bool given_during_list =
+      false;             // given while the agent's PodResources List was open: the kubelet may offer it although held
+  bool offered = false;  // given_during_list, and the kubelet has offered one of its units since
   std::string claim_namespace{};  // of `claim`; "": not known
 };
 

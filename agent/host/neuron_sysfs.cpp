@@ -25,10 +25,7 @@ bool is_bare_entry(std::string_view name) {
 
 Result<model::Family> parse_device_name(std::string_view text) {
   if (const auto family = model::parse_family(text)) return *family;
-  return fail(ErrorCode::data_corrupt,
-              "not a known device name: "
-              " + printable(text, 40) + "
-              "");
+  return fail(ErrorCode::data_corrupt, "not a known device name: \"" + printable(text, 40) + "\"");
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ class MetricsPage {
  public:
   struct Ports {
     std::function<MetricsInput()> gather;  // must neither block nor read the machine
-    std::function<std::uint64_t()> scan;   // number of the newest scan (model::Snapshot::number); 0: none
+    std::function<std::uint64_t()> scan;   // number of the newest snapshot (model::Snapshot::number); 0: none
   };
   // `clock` must outlive it.
   MetricsPage(Ports ports, const Clock& clock) : ports_(std::move(ports)), texts_{{KeptText(clock), KeptText(clock)}} {}
@@ -95,8 +95,8 @@ struct Readiness {
 
 // Answers /healthz (the main loop runs), /readyz (as the loop last reported) and the pages. One thread serves all
 // clients, so a probe may wait for a rendering of a page and the locks of its sources; of these the lock of
-// plugin/device/allocations.h is held during one stat() of the kubelet's checkpoint. A port that is taken, or a
-// certificate that cannot be read, affects nothing else: it is logged once and tried again.
+// plugin/device/allocations.h is held for half a second at most, while the kubelet's disk hangs. A port that is taken,
+// or a certificate that cannot be read, affects nothing else: it is logged once and tried again.
 class Probes {
  public:
   static constexpr std::chrono::seconds kLoopDue{10};  // an idle loop turns every 2 s

@@ -38,8 +38,8 @@ bool is_there(const Unit* unit) {
 }
 
 template <typename Unit>
-void add_changes(const std::vector<Unit>& before, const std::vector<Unit>& after, std::vector<UnitChange>& changes) {
-  using Kind = UnitChange::Kind;
+void add_changes(const std::vector<Unit>& before, const std::vector<Unit>& after, std::vector<PartChange>& changes) {
+  using Kind = PartChange::Kind;
   for (const auto& [key, unit] : paired(before, after)) {
     const auto& [was, is] = unit;
     const Health old = was != nullptr ? was->health : Health{};
@@ -62,14 +62,14 @@ bool same_problems(const std::vector<Unit>& before, const std::vector<Unit>& aft
 }
 
 // Of the node itself, whose health does not change while the kernel log is not read.
-void add_node_change(const HostScan& before, const HostScan& after, std::vector<UnitChange>& changes) {
+void add_node_change(const HostScan& before, const HostScan& after, std::vector<PartChange>& changes) {
   const auto is_sound = [](const Health& health) {
     return !is_assessed(health) || health.state == HealthState::healthy;
   };
   const Health& old = before.kernel_log.node_health;
   const Health& now = after.kernel_log.node_health;
   if (old == now || (is_sound(old) && is_sound(now))) return;
-  changes.push_back({UnitChange::Kind::health, "node", old, now});
+  changes.push_back({PartChange::Kind::health, "node", old, now});
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ using SnapshotPtr = std::shared_ptr<const Snapshot>;  // never null once publish
 [[nodiscard]] HostScan without_counters(HostScan host);
 
 // A device, an interface, or the node itself (KernelLog::node_health).
-struct UnitChange {
+struct PartChange {
   enum class Kind {
     appeared,  // it was not there, or had vanished
     left,      // it has vanished, or is no longer listed
@@ -36,11 +36,11 @@ struct UnitChange {
   std::string name;  // "neuron3"; the RDMA name of an interface, else its PCI address; "node"
   Health before;     // not assessed where it was not listed
   Health after;      // with reason, sentence and action; not assessed where it is not listed
-  friend bool operator==(const UnitChange&, const UnitChange&) = default;
+  friend bool operator==(const PartChange&, const PartChange&) = default;
 };
 
 struct SnapshotDiff {
-  std::vector<UnitChange> units;  // devices by index, then interfaces by address, then the node
+  std::vector<PartChange> units;  // devices by index, then interfaces by address, then the node
   bool problems = false;          // what cannot be read is something else
   friend bool operator==(const SnapshotDiff&, const SnapshotDiff&) = default;
 };

@@ -14,8 +14,8 @@ namespace neuron::monitor {
 using model::ScanPart;
 
 // Shared with the workers. An attempt is one call of one scan; only the newest counts.
-template <typename Result>
-struct WatchedRead<Result>::State {
+template <typename Reading>
+struct WatchedRead<Reading>::State {
   struct Silence {
     std::string since;
     bool hangs = false;  // false: its thread came back, the next scan reads the part again
@@ -30,7 +30,7 @@ struct WatchedRead<Result>::State {
   int checks GUARDED_BY(mutex) = 0;                   // at this read
   std::chrono::system_clock::time_point first_check GUARDED_BY(mutex);
   std::vector<model::Unanswered> left_out GUARDED_BY(mutex);  // by the newest attempt
-  std::optional<Result> result GUARDED_BY(mutex);
+  std::optional<Reading> result GUARDED_BY(mutex);
   std::vector<model::Unanswered> unanswered GUARDED_BY(mutex);  // of `result`
   std::map<ScanPart, Silence> silent GUARDED_BY(mutex);
   std::map<std::uint64_t, ScanPart> left_behind GUARDED_BY(mutex);  // attempts whose thread is not back
@@ -64,7 +64,7 @@ struct WatchedRead<Result>::State {
     return std::ranges::find(left_out, part, &model::Unanswered::part) != left_out.end();
   }
 
-  void finish(std::uint64_t mine, Result scan) EXCLUDES(mutex) {
+  void finish(std::uint64_t mine, Reading scan) EXCLUDES(mutex) {
     std::function<void()> tell;
     {
       const MutexLock lock(mutex);
@@ -75,7 +75,7 @@ struct WatchedRead<Result>::State {
                     [&](const auto& one) REQUIRES(mutex) { return !one.second.hangs && !was_left_out(one.first); });
       unanswered = left_out;
       std::ranges::sort(unanswered, {}, &model::Unanswered::part);
-      if constexpr (std::is_same_v<Result, model::HostScan>) scan.unanswered = unanswered;
+      if constexpr (std::is_same_v<Reading, model::HostScan>) scan.unanswered = unanswered;
       result = std::move(scan);
       tell = on_done;
     }
@@ -106,27 +106,27 @@ struct WatchedRead<Result>::State {
   }
 };
 
-template <typename Result>
-WatchedRead<Result>::WatchedRead(Run run, MakeScan make_scan, std::function<void()> on_done)
+template <typename Reading>
+WatchedRead<Reading>::WatchedRead(Run run, MakeScan make_scan, std::function<void()> on_done)
     : run_(std::move(run)), make_scan_(std::move(make_scan)), scan_(make_scan_()), state_(std::make_shared<State>()) {
   const MutexLock lock(state_->mutex);
   state_->on_done = std::move(on_done);
 }
 
-template <typename Result>
-WatchedRead<Result>::WatchedRead(Workers& workers, MakeScan make_scan, std::function<void()> on_done)
+template <typename Reading>
+WatchedRead<Reading>::WatchedRead(Workers& workers, MakeScan make_scan, std::function<void()> on_done)
     : WatchedRead([&workers](std::function<void()> job) { workers.run(std::move(job)); }, std::move(make_scan),
                   std::move(on_done)) {}
 
-template <typename Result>
-WatchedRead<Result>::~WatchedRead() {
+template <typename Reading>
+WatchedRead<Reading>::~WatchedRead() {
   const MutexLock lock(state_->mutex);
   state_->on_done = nullptr;
   ++state_->attempt;
 }
 
-template <typename Result>
-void WatchedRead<Result>::begin() {
+template <typename Reading>
+void WatchedRead<Reading>::begin() {
   std::uint64_t attempt = 0;
   {
     const MutexLock lock(state_->mutex);
@@ -136,8 +136,8 @@ void WatchedRead<Result>::begin() {
   run_attempt(attempt);
 }
 
-template <typename Result>
-void WatchedRead<Result>::check() {
+template <typename Reading>
+void WatchedRead<Reading>::check() {
   std::optional<std::uint64_t> attempt;
   {
     const MutexLock lock(state_->mutex);
@@ -148,21 +148,21 @@ void WatchedRead<Result>::check() {
   run_attempt(*attempt);
 }
 
-template <typename Result>
-void WatchedRead<Result>::run_attempt(std::uint64_t attempt) {
+template <typename Reading>
+void WatchedRead<Reading>::run_attempt(std::uint64_t attempt) {
   run_([state = state_, scan = scan_, attempt] {
     state->finish(attempt, scan([&](const ScanPart& part) { return state->enter(attempt, part); }));
   });
 }
 
-template <typename Result>
-std::optional<Result> WatchedRead<Result>::take() {
+template <typename Reading>
+std::optional<Reading> WatchedRead<Reading>::take() {
   const MutexLock lock(state_->mutex);
   return std::exchange(state_->result, std::nullopt);
 }
 
-template <typename Result>
-std::vector<model::Unanswered> WatchedRead<Result>::unanswered() const {
+template <typename Reading>
+std::vector<model::Unanswered> WatchedRead<Reading>::unanswered() const {
   const MutexLock lock(state_->mutex);
   return state_->unanswered;
 }

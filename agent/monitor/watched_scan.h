@@ -16,13 +16,13 @@ namespace neuron::monitor {
 // Runs scans one after another on a worker, each for a bounded time: a part of the machine whose read hangs in a broken
 // driver is given up together with its thread and scanner, and a new scanner reads the rest. When the old thread
 // returns, the next scan reads the part again. So at most one thread hangs per part, and kMaxLeftBehind in all; beyond
-// those the scan itself hangs. `Result`: of a scan, one of those below the class.
+// those the scan itself hangs. `Reading`: of a scan, one of those below the class.
 //
 // begin(), check() and take() on one thread, which none of them blocks.
-template <typename Result>
+template <typename Reading>
 class WatchedRead {
  public:
-  using Scan = std::function<Result(const model::MayRead&)>;  // on a worker, one call at a time; may block
+  using Scan = std::function<Reading(const model::MayRead&)>;  // on a worker, one call at a time; may block
   using MakeScan = std::function<Scan()>;  // must not block; its results share nothing mutable with one another
 
   static constexpr int kChecksPerBudget = 8;
@@ -46,7 +46,7 @@ class WatchedRead {
   void check();
 
   // The scan that has ended, once; with HostScan::unanswered filled in.
-  [[nodiscard]] std::optional<Result> take();
+  [[nodiscard]] std::optional<Reading> take();
 
   // Parts left out by the newest ended scan; ascending part.
   [[nodiscard]] std::vector<model::Unanswered> unanswered() const;

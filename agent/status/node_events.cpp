@@ -160,8 +160,8 @@ void add_fault(Events& events, const Unit& changed, const std::vector<Unit>& uni
   }
 }
 
-void add_end(Events& events, const model::UnitChange& change, std::string_view kind, const std::string& reason) {
-  const bool appeared = change.kind == model::UnitChange::Kind::appeared;
+void add_end(Events& events, const model::PartChange& change, std::string_view kind, const std::string& reason) {
+  const bool appeared = change.kind == model::PartChange::Kind::appeared;
   const std::string words = (appeared ? "back and healthy, after " : "healthy again, after ") + reason;
   NodeEvent& event = events.of(kind, "healthy after " + reason);
   event.reason = kHealthy;
@@ -170,7 +170,7 @@ void add_end(Events& events, const model::UnitChange& change, std::string_view k
 }
 
 // A unit that is no longer listed has no reason.
-void add_gone(Events& events, const model::UnitChange& change, std::string_view kind) {
+void add_gone(Events& events, const model::PartChange& change, std::string_view kind) {
   constexpr std::string_view kWords = "no longer listed";
   NodeEvent& event = events.of(kind, "gone");
   event.is_warning = true;
@@ -185,8 +185,8 @@ std::vector<NodeEvent> events_of(const model::HostScan& before, const model::Hos
   Events events;
   const std::vector<Unit> units_before = units_of(before);
   const std::vector<Unit> units = units_of(after);
-  for (const model::UnitChange& change : model::diff(before, after).units) {
-    const bool is_unlisted = change.kind == model::UnitChange::Kind::left && !is_assessed(change.after);
+  for (const model::PartChange& change : model::diff(before, after).units) {
+    const bool is_unlisted = change.kind == model::PartChange::Kind::left && !is_assessed(change.after);
     const Unit& unit = find(is_unlisted ? units_before : units, change.name);
     if (is_unlisted) {
       open.erase(unit.key);

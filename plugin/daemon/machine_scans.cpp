@@ -43,9 +43,9 @@ std::string describe(const model::HostScan& host) {
 
 // Each change of state or reason; units with the same change share a line. The lists sent to the kubelet are logged
 // elsewhere: a unit may be withheld for other reasons.
-void log_health(const std::vector<model::UnitChange>& changes) {
-  std::vector<std::pair<std::string, const model::UnitChange*>> groups;  // names, and one of them
-  for (const model::UnitChange& change : changes) {
+void log_health(const std::vector<model::PartChange>& changes) {
+  std::vector<std::pair<std::string, const model::PartChange*>> groups;  // names, and one of them
+  for (const model::PartChange& change : changes) {
     const auto& [kind, name, before, after] = change;
     const bool same = before.state == after.state && before.reason == after.reason;
     if (same || (after.reason.empty() && before.reason.empty())) continue;

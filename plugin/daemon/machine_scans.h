@@ -49,8 +49,8 @@ class ScanTimer {
 [[nodiscard]] Result<model::SnapshotPtr> scan_once(const std::string& root, host::KernelLogUse kernel_log,
                                                    Workers& workers);
 
-// Device memory that processes own on one physical core, in bytes; nullopt: unknown. `node`: of the newest scan, null
-// before the first. Blocks on file reads.
+// Device memory that processes own on one physical core, in bytes; nullopt: unknown. `node`: of the newest snapshot,
+// null before the first. Blocks on file reads.
 [[nodiscard]] std::optional<std::uint64_t> memory_in_use(const host::FsRoot& root, const grant::NodeUnitsPtr& node,
                                                          int device, int core);
 

@@ -26,7 +26,7 @@ class MetricsSources {
   // Differences between the modes; must not block.
   struct Ports {
     std::function<std::vector<holdings::Holding>()> holdings;
-    // The newest scan (may be null) in the numbering of those holdings, with held devices that it lacks.
+    // The newest snapshot (may be null) in the numbering of those holdings, with held devices that it lacks.
     std::function<model::SnapshotPtr(model::SnapshotPtr)> numbered;
     // For /node: with a claim once for each container that uses it. Empty: as `holdings`.
     std::function<std::vector<holdings::Holding>()> by_container{};

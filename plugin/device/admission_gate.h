@@ -82,7 +82,7 @@ class IdleTimer {
 // - no answer begins while a list is being sent, or was sent and is not yet in the checkpoint;
 // - PodResources List, at which the kubelet forgets a container that is being admitted, is called only while no
 //   admission goes on and the kubelet has not called for a while.
-// kMaxWriteWait and kMaxIdleWait bound every wait.
+// kMaxWriteWait and kMaxIdleWait bound each wait. An answer may wait three times: for a list, and for two checkpoints.
 //
 // Driven by events, returns decisions: no lock, no clock, no I/O; not synchronised (AdmissionGate locks). "Written"
 // always means: the kubelet has written its checkpoint. `version` is the checkpoint's, 0 if there is none.
@@ -90,7 +90,8 @@ class Admissions {
  public:
   using Ticket = std::uint64_t;  // of a waiting call; chosen by the caller, each used once
 
-  // After this time a list that was not written never will be, as its kubelet is gone. The longest wait of an answer.
+  // A list that is not in the checkpoint after this time never will be, as its kubelet is gone. The longest of each of
+  // an answer's waits.
   static constexpr std::chrono::milliseconds kMaxWriteWait{1000};
   static constexpr std::chrono::milliseconds kMaxIdleWait{3000};    // longest wait of lists, of List and of new streams
   static constexpr std::chrono::milliseconds kListIdleTime{250};    // from the kubelet's last call to a new list
@@ -109,7 +110,7 @@ class Admissions {
   // (Allocations::needs_fresh_checkpoint): it waits, under a ticket, until a list that is offered from `earliest` on
   // has been written.
   void wait_for_checkpoint(Ticket ticket, model::Resource resource, SteadyTime earliest);
-  // The answer that has begun goes to the kubelet. `version`: the one it was given under. A refusal ends the admission.
+  // The answer that has begun goes to the kubelet. `version`: the checkpoint's now. A refusal ends the admission.
   enum class Outcome { given, refused };
   void answered(Outcome outcome, holdings::CheckpointVersion version, SteadyTime now);
 
@@ -119,7 +120,7 @@ class Admissions {
   void lists_sent() { --sending_; }   // ends begin_stream(), and what due() wanted sent
 
   void checkpoint_written();  // once per write
-  // Lists that its predecessor was sent will not be written, and no admission of the predecessor continues.
+  // A new kubelet runs: lists to its predecessor never reach the checkpoint, and no admission of it continues.
   void kubelet_is_new();
 
   // Actions that the agent wants as soon as they are allowed.
@@ -130,9 +131,9 @@ class Admissions {
   void asking_holders() { holders_.drop(); }
   void woke(SteadyTime now);  // the process was stopped or starved for a while: calls of the kubelet may lie unread
 
-  // How far kubelet and agent were before checkpoint_written() was called for the writes so far. due() considers an
-  // admission ended only if the version had changed by then and no answer was given since: so checkpoint_written() has
-  // reported every write that ended an admission, and none can later be mistaken for the write of a list.
+  // A mark, to be taken before inotify is read for checkpoint_written(). due() considers an admission ended only if the
+  // version had changed by then and no answer was given since, so that a write which inotify has not reported yet is
+  // never mistaken for the write of a list.
   struct Progress {
     holdings::CheckpointVersion version = 0;
     std::uint64_t answers = 0;  // so far, given or refused
@@ -187,14 +188,14 @@ class Admissions {
   IdleTimer holders_{kAskIdleTime, kMaxIdleWait};
 };
 
-// Admissions, shared by gRPC's threads and the main loop under one lock. No call blocks: a caller that
-// has to wait leaves a continuation, which is called once, without the lock: at once when no wait is needed, else on
-// the thread whose call ends the wait. A method without a comment is the one of that name in Admissions, at the clock's
-// time.
+// Admissions, shared by gRPC's threads and the main loop under one lock, which is held for
+// WatchedCheckpoint::kVersionBudget at most. A caller that has to wait for the kubelet leaves a continuation, which is
+// called once, without the lock: at once when no wait is needed, else on the thread whose call ends the wait. A method
+// without a comment is the one of that name in Admissions, at the clock's time.
 class AdmissionGate {
  public:
   using Continuation = std::function<void()>;
-  using VersionSource = std::function<holdings::CheckpointVersion()>;  // called under the lock: one stat
+  using VersionSource = std::function<holdings::CheckpointVersion()>;  // called under the lock
 
   // `changed`: the time of due() may have come sooner; any thread, must not block nor call the gate. `clock` must
   // outlive the gate.

@@ -182,7 +182,7 @@ void Allocations::call_began() {
 }
 
 // The holding that an answer for these ids would be.
-refusals::Granted<Holding> Allocations::resolve(Resource resource, const std::vector<std::string>& ids) const {
+refusals::OrRefusal<Holding> Allocations::resolve(Resource resource, const std::vector<std::string>& ids) const {
   const grant::NodeUnits& node = *view_.node();
   if (ids.empty()) return fail(refusals::no_ids(resource));
   std::vector<int> units;
@@ -260,7 +260,7 @@ void Allocations::confirm(const std::vector<model::Allocation>& written, Checkpo
   ledger_.admission_goes_on(std::exchange(waiting_version_, version), version);
 }
 
-refusals::Granted<grant::Grant> Allocations::give(Holding asked, CheckpointVersion version) {
+refusals::OrRefusal<grant::Grant> Allocations::give(Holding asked, CheckpointVersion version) {
   if (auto found = obstacle(asked, version)) return fail(std::move(found->refusal));
   chooser_.note_given(basis(version), asked);
   const grant::NodeUnits& node = *view_.node();
@@ -269,19 +269,19 @@ refusals::Granted<grant::Grant> Allocations::give(Holding asked, CheckpointVersi
                             : grant::grant_of_efas(node, asked.units, options_);
   asked.version = version;
   asked.since = clock_.now();
-  asked.in_list = list_overlap_.answered();
+  asked.given_during_list = list_overlap_.answered();
   ledger_.record(std::move(asked));
   return answer;
 }
 
-refusals::Granted<grant::Grant> Allocations::allocate(Resource resource, const std::vector<std::string>& ids) {
+refusals::OrRefusal<grant::Grant> Allocations::allocate(Resource resource, const std::vector<std::string>& ids) {
   const MutexLock lock(mutex_);
   if (!view_.node()) return fail(refusals::not_scanned());
   const CheckpointVersion version = version_();
   // Unless confirm() has come, the kubelet has not written.
   ledger_.admission_goes_on(std::exchange(waiting_version_, 0), version);
   auto asked = resolve(resource, ids);
-  refusals::Granted<grant::Grant> answer = asked ? give(*std::move(asked), version) : fail(asked.error());
+  refusals::OrRefusal<grant::Grant> answer = asked ? give(*std::move(asked), version) : fail(asked.error());
   if (!answer) {
     ledger_.forget_admission(version);
     static_cast<void>(list_overlap_.answered());

@@ -33,8 +33,9 @@ struct ShownAllocations {
   SteadyTime written_at = SteadyTime::max();  // of that checkpoint
 };
 
-// Whether a List of the agent was open during a call of the kubelet, which may then take units that are being given for
-// free (docs/reference/kubelet.md#double-allocation). Plain arithmetic on times; not synchronised.
+// Whether a List of the agent was open during a call of the kubelet, which may then believe that units are free while
+// it gives them to a container (docs/reference/kubelet.md#double-allocation). Plain arithmetic on times; not
+// synchronised.
 class ListOverlap {
  public:
   void list_asked(SteadyTime now) {
@@ -61,14 +62,13 @@ class ListOverlap {
   bool overlaps_ = false;
 };
 
-// The one place where units are chosen, given and refused, for all resources of the process, so that resources which
-// are the same hardware stay consistent (docs/resources.md#same-hardware) and interfaces follow devices. Holds no gRPC,
-// does no I/O except `version`. Thread-safe; every method is a short computation under one lock that no scanner ever
-// takes.
+// Decides which units are chosen, given and refused, for all resources of the process, so that resources which are the
+// same hardware stay consistent (docs/resources.md#same-hardware) and interfaces follow devices. Holds no gRPC, does no
+// I/O except `version`. Thread-safe; every method computes under one lock that no scanner ever takes, and that
+// `version` may hold for WatchedCheckpoint::kVersionBudget while the kubelet's disk hangs.
 class Allocations {
  public:
-  // Distinguishes one container admission from the next; called under the lock, must not block (one stat). See
-  // ledger.h.
+  // Distinguishes one container admission from the next; called under the lock. See ledger.h.
   using VersionSource = std::function<CheckpointVersion()>;
 
   // `clock` must outlive the allocations. `offer`: the devices given under each name, fixed; units that containers hold
@@ -78,8 +78,8 @@ class Allocations {
   Allocations(grant::GrantOptions options, VersionSource version, const Clock& clock, core::OfferPolicy offer = {},
               std::string claim_driver = std::string(core::kDefaultDriverName));
 
-  // The newest scan; nullptr = none yet. It is in node() at once, but core ids keep the logical core size of the first
-  // one until adopt_numbering().
+  // The newest snapshot's; nullptr = none yet. It is in node() at once, but core ids keep the logical core size of the
+  // first one until adopt_numbering().
   void set_node(grant::NodeUnitsPtr node) EXCLUDES(mutex_);
   // The node as all answers and lists see it: with held hardware that no scan has shown (health/assess.h). nullptr
   // before the first set_node.
@@ -88,7 +88,7 @@ class Allocations {
   // mean in it what they mean there; `scanned` itself where nothing differs. nullptr stays nullptr.
   [[nodiscard]] model::SnapshotPtr numbered(model::SnapshotPtr scanned) const EXCLUDES(mutex_);
 
-  // The newest scan's logical core size counts from now on, unless a container holds hardware, whose ids would mean
+  // The newest snapshot's logical core size counts from now on, unless a container holds hardware, whose ids would mean
   // other cores then. Called before lists are made, so that the next one has it. Logs either, once.
   void adopt_numbering() EXCLUDES(mutex_);
 
@@ -114,30 +114,31 @@ class Allocations {
 
   // The kubelet has called Allocate, or GetPreferredAllocation. To be called at once, before any wait.
   void call_began() EXCLUDES(mutex_);
-  // Allocate. An error gives nothing, and ends the admission: the container's earlier units count no more. Refusals of
-  // plugin/device/refusals.h: invalid_argument (unknown, duplicate or no ids), failed_precondition (unhealthy unit; one
-  // not offered under this name; hardware held by another container, which is named; a unit given while List was open
-  // and offered since; two resources of one container that are not the same hardware), unavailable (no snapshot yet).
-  [[nodiscard]] refusals::Granted<grant::Grant> allocate(model::Resource resource, const std::vector<std::string>& ids)
-      EXCLUDES(mutex_);
+  // Allocate. An error gives nothing, and ends the admission: the container's earlier units count no more. A unit that
+  // is held under the same name is given: the kubelet gives nothing twice, so the earlier holding has ended. Refusals
+  // of plugin/device/refusals.h: invalid_argument (unknown, duplicate or no ids), failed_precondition (unhealthy unit;
+  // one not offered under this name; hardware held by another container, which is named; a unit given while List was
+  // open and offered since; two resources of one container that are not the same hardware), unavailable (no snapshot
+  // yet).
+  [[nodiscard]] refusals::OrRefusal<grant::Grant> allocate(model::Resource resource,
+                                                           const std::vector<std::string>& ids) EXCLUDES(mutex_);
 
   // When allocate() last gave that unit; nullopt: never.
   [[nodiscard]] std::optional<SteadyTime> given_at(model::Resource resource, const std::string& id) const
       EXCLUDES(mutex_);
 
-  // True when allocate() would refuse because of hardware that another container, or this one, was given before. That
-  // holding may have ended: the kubelet may have refused the pod half-way, or have released it, and shows it only by
-  // its checkpoint. To be asked before allocate(). If true, a list from this agent has to make the kubelet write the
-  // checkpoint and confirm() be called before allocate() is; where no checkpoint is written in time, allocate()
-  // refuses.
+  // To be asked before allocate(). True when that would refuse because of a holding that may have ended, which only a
+  // new checkpoint shows: a list has to make the kubelet write one, and confirm() to be called; where none is written
+  // in time, allocate() refuses.
   [[nodiscard]] bool needs_fresh_checkpoint(model::Resource resource, const std::vector<std::string>& ids)
       EXCLUDES(mutex_);
   // After that wait: the checkpoint that was written lacks the holding, but may be older than it. One for a list that
   // is sent from the returned time on decides, in the same way. nullopt: it has decided.
   [[nodiscard]] std::optional<SteadyTime> needs_second_checkpoint(model::Resource resource,
                                                                   const std::vector<std::string>& ids) EXCLUDES(mutex_);
-  // The whole checkpoint as it is now. If it was written since needs_fresh_checkpoint() was true, holdings that it
-  // lacks end, as far as it is late enough. To be called for each checkpoint that is written.
+  // The whole checkpoint as it is now. If it was written since needs_fresh_checkpoint() was true, a holding that it
+  // lacks ends if the file is at least Ledger::kMaxWriteDelay younger. To be called for each checkpoint that is
+  // written, before AdmissionGate::checkpoint_written(), which lets the waiting answers begin.
   void confirm(const std::vector<model::Allocation>& written, CheckpointVersion version, SteadyTime written_at)
       EXCLUDES(mutex_);
 
@@ -180,11 +181,11 @@ class Allocations {
   [[nodiscard]] UnitUse use_of(model::Resource resource) const REQUIRES(mutex_);
   [[nodiscard]] std::vector<UnitFacts> facts_of(model::Resource resource) const REQUIRES(mutex_);
   [[nodiscard]] UnitChooser::Basis basis(CheckpointVersion version) const REQUIRES(mutex_);
-  [[nodiscard]] refusals::Granted<Holding> resolve(model::Resource resource, const std::vector<std::string>& ids) const
-      REQUIRES(mutex_);
+  [[nodiscard]] refusals::OrRefusal<Holding> resolve(model::Resource resource,
+                                                     const std::vector<std::string>& ids) const REQUIRES(mutex_);
   [[nodiscard]] std::optional<Obstacle> obstacle(const Holding& asked, CheckpointVersion version) const
       REQUIRES(mutex_);
-  [[nodiscard]] refusals::Granted<grant::Grant> give(Holding asked, CheckpointVersion version) REQUIRES(mutex_);
+  [[nodiscard]] refusals::OrRefusal<grant::Grant> give(Holding asked, CheckpointVersion version) REQUIRES(mutex_);
   [[nodiscard]] std::string left() const REQUIRES(mutex_);
 
   const grant::GrantOptions options_;

@@ -91,7 +91,7 @@ std::vector<bool> Ledger::ended_when_given(model::Resource resource, const std::
 
 void Ledger::offered(model::Resource resource, const std::vector<int>& units, SteadyTime settled, SteadyTime now) {
   for (Holding& held : holdings_) {
-    if (held.in_list && held.resource == resource && !common(held.units, units).empty()) held.offered = true;
+    if (held.given_during_list && held.resource == resource && !common(held.units, units).empty()) held.offered = true;
   }
   const std::vector<bool> over = ended_when_given(resource, without(units, maybe_given(resource)), settled);
   std::size_t position = 0;
@@ -191,7 +191,7 @@ void Ledger::reconcile(const Shown& shown) {
     if (const auto old = known.find(key); old != known.end()) {
       one.version = old->second->version;
       one.since = old->second->since;
-      one.in_list = old->second->in_list;
+      one.given_during_list = old->second->given_during_list;
       one.offered = old->second->offered;
     }
     seen.insert(key);
@@ -217,13 +217,14 @@ bool Ledger::needs_newer_checkpoint() const {
 }
 
 void Ledger::list_asked(SteadyTime asked_at) {
-  for (Holding& held : holdings_) held.in_list = held.in_list || held.since + kAnswerTransit >= asked_at;
+  for (Holding& held : holdings_)
+    held.given_during_list = held.given_during_list || held.since + kAnswerTransit >= asked_at;
 }
 
 std::vector<int> Ledger::maybe_given(model::Resource resource) const {
   std::vector<int> units;
   for (const Holding& held : holdings_) {
-    if (held.in_list && held.resource == resource) units = merged(units, held.units);
+    if (held.given_during_list && held.resource == resource) units = merged(units, held.units);
   }
   return units;
 }

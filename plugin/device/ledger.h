@@ -49,10 +49,10 @@ class Ledger {
   // younger than the file proves (kMaxWriteDelay) are doubtful.
   void confirm(const std::vector<Holding>& written, SteadyTime written_at);
 
-  // The kubelet collects a checkpoint under its lock and writes it without: a write that a newer one overtakes lands
-  // last, and its file may be so much younger than what it shows
-  // (docs/reference/kubelet.md#capacity-and-checkpoint). So a checkpoint that leaves out a holding proves that it has
-  // ended only if the holding is older. Less than Admissions::kStalled, so that the one written then decides.
+  // The kubelet writes a checkpoint without the lock under which it was collected: of two, the older may be written
+  // last, and its file then looks newer than its content, by at most this
+  // (docs/reference/kubelet.md#capacity-and-checkpoint). So a checkpoint proves the end only of a holding that is
+  // older. Less than Admissions::kStalled, so that the one written then decides.
   static constexpr std::chrono::milliseconds kMaxWriteDelay{950};
   // A checkpoint that is written from then on decides about all doubtful holdings.
   [[nodiscard]] SteadyTime decided_at() const;
@@ -87,7 +87,8 @@ class Ledger {
 
   // While the kubelet answers List, it may count units that it is giving as free, and offer them to the next pod
   // (docs/reference/kubelet.md#double-allocation). A List of the agent was asked at `asked_at`: what was given so
-  // shortly before that the kubelet may not have it on record counts as given while it was open (Holding::in_list).
+  // shortly before that the kubelet may not have it on record counts as given while it was open
+  // (Holding::given_during_list).
   void list_asked(SteadyTime asked_at);
   // Units of `resource` that such containers hold: an offer of them proves nothing. Ascending, unique.
   [[nodiscard]] std::vector<int> maybe_given(model::Resource resource) const;

@@ -43,7 +43,7 @@ struct Refusal : Error {
 
 // A value, or the refusal.
 template <typename T>
-using Granted = tl::expected<T, Refusal>;
+using OrRefusal = tl::expected<T, Refusal>;
 
 [[nodiscard]] inline tl::unexpected<Refusal> fail(Refusal refusal) {
   return tl::unexpected<Refusal>(std::move(refusal));

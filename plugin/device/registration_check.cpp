@@ -75,58 +75,59 @@ bool RegistrationCheck::due(SteadyTime now) {
 }
 
 // Another plugin ended while this was registered.
-bool RegistrationCheck::other_gone_since(const Claim& claim) const {
+bool RegistrationCheck::other_gone_since(const Registered& one) const {
   return std::any_of(others_.begin(), others_.end(), [&](const auto& entry) {
-    return entry.second.gone_at && claim.registered_at < *entry.second.gone_at;
+    return entry.second.gone_at && one.registered_at < *entry.second.gone_at;
   });
 }
 
 // Another plugin is gone, and the kubelet's answer does not show whether it was this resource's.
-bool RegistrationCheck::lost_unseen(const Claim& claim, bool answer_missing) const {
-  const bool same_either_way = answer_missing || healthy_ids(*claim.units).empty();
+bool RegistrationCheck::lost_unseen(const Registered& one, bool answer_missing) const {
+  const bool same_either_way = answer_missing || healthy_ids(*one.units).empty();
   return std::any_of(others_.begin(), others_.end(), [&](const auto& entry) {
     const Other& other = entry.second;
-    if (!other.gone_at || claim.registered_at >= *other.gone_at) return false;
-    return same_either_way || claim.published_at >= other.seen_at - kEndTakes;
+    if (!other.gone_at || one.registered_at >= *other.gone_at) return false;
+    return same_either_way || one.published_at >= other.seen_at - kEndTakes;
   });
 }
 
-bool RegistrationCheck::differs(const Claim& claim, const model::Allocatable& allocatable, SteadyTime asked_at) {
-  Record& record = records_[claim.resource];
-  if (healthy_ids(*claim.units) == ids_of(allocatable, claim.resource)) {
+bool RegistrationCheck::differs(const Registered& one, const model::Allocatable& allocatable, SteadyTime asked_at) {
+  Record& record = records_[one.resource];
+  if (healthy_ids(*one.units) == ids_of(allocatable, one.resource)) {
     record.differs_since.reset();
     return false;
   }
-  const SteadyTime touched_at = std::max(claim.registered_at, claim.published_at);
+  const SteadyTime touched_at = std::max(one.registered_at, one.published_at);
   if (!record.differs_since || *record.differs_since < touched_at) record.differs_since = asked_at;
-  return asked_at - *record.differs_since >= kSoon || other_gone_since(claim);
+  return asked_at - *record.differs_since >= kSoon || other_gone_since(one);
 }
 
 std::vector<RegistrationCheck::Lost> RegistrationCheck::answered(SteadyTime asked_at,
                                                                  const Result<model::Allocatable>& allocatable,
-                                                                 const std::vector<Claim>& claims, SteadyTime now) {
+                                                                 const std::vector<Registered>& registered,
+                                                                 SteadyTime now) {
   asking_ = false;
   std::vector<Lost> all;
   bool undecided = false;
-  for (const Claim& claim : claims) {
-    Record& record = records_[claim.resource];
+  for (const Registered& one : registered) {
+    Record& record = records_[one.resource];
     std::string why;
-    if (lost_unseen(claim, !allocatable.has_value())) {
+    if (lost_unseen(one, !allocatable.has_value())) {
       why = "another plugin exited, and the kubelet's answer does not identify the plugin of the listed devices";
-    } else if (const SteadyTime touched_at = std::max(claim.registered_at, claim.published_at);
+    } else if (const SteadyTime touched_at = std::max(one.registered_at, one.published_at);
                !allocatable || touched_at + kSettled > asked_at) {
-      if (!allocatable || (!other_gone_since(claim) && !record.differs_since)) continue;  // the next question will do
+      if (!allocatable || (!other_gone_since(one) && !record.differs_since)) continue;  // the next question will do
       undecided = true;
       ask_by(touched_at + kSettled);
       continue;
-    } else if (differs(claim, *allocatable, asked_at)) {
-      why = fmt::format("the kubelet lists {} healthy units instead of {}", ids_of(*allocatable, claim.resource).size(),
-                        healthy_ids(*claim.units).size());
+    } else if (differs(one, *allocatable, asked_at)) {
+      why = fmt::format("the kubelet lists {} healthy units instead of {}", ids_of(*allocatable, one.resource).size(),
+                        healthy_ids(*one.units).size());
     } else {
       if (record.differs_since) ask_by(now + kSoon);
       continue;
     }
-    if (auto lost = lose(claim.resource, why, now)) {
+    if (auto lost = lose(one.resource, why, now)) {
       all.push_back(*std::move(lost));
     } else {
       undecided = true;
@@ -150,14 +151,14 @@ std::optional<RegistrationCheck::Lost> RegistrationCheck::lose(model::Resource r
 }
 
 std::vector<RegistrationCheck::Lost> RegistrationCheck::written(const Checkpoint& checkpoint,
-                                                                const std::vector<Claim>& claims,
+                                                                const std::vector<Registered>& registered,
                                                                 const GivenAt& given_at, SteadyTime now) {
   if (checkpoint.version == 0 || checkpoint.version == version_) return {};
   const bool is_first = std::exchange(version_, checkpoint.version) == 0;
   const SteadyTime before = std::exchange(read_at_, now);
-  for (const Claim& claim : claims) {
-    auto& since = records_[claim.resource].served_since;
-    if (!since) since = claim.registered_at;
+  for (const Registered& one : registered) {
+    auto& since = records_[one.resource].served_since;
+    if (!since) since = one.registered_at;
   }
   std::set<Entry> entries;
   std::map<model::Resource, std::string> why;
@@ -167,9 +168,9 @@ std::vector<RegistrationCheck::Lost> RegistrationCheck::written(const Checkpoint
     entries.insert(std::move(entry));
     const auto resource = model::parse_resource(one.resource_name);
     if (is_known || !resource) continue;
-    const auto claim =
-        std::find_if(claims.begin(), claims.end(), [&](const Claim& each) { return each.resource == *resource; });
-    if (claim == claims.end() || before < *records_[*resource].served_since + kPredecessor) continue;
+    const bool is_registered =
+        std::ranges::any_of(registered, [&](const Registered& each) { return each.resource == *resource; });
+    if (!is_registered || before < *records_[*resource].served_since + kPredecessor) continue;
     const auto is_ours = [&](const std::string& id) {
       const auto given = given_at(*resource, id);
       return given && *given >= before - kAnswerLasts;

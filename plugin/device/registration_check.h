@@ -32,7 +32,7 @@ class RegistrationCheck {
   using Listening = std::function<bool(const std::string& name)>;  // a process serves that socket; must not block
 
   // A resource that the kubelet has registered for this agent.
-  struct Claim {
+  struct Registered {
     model::Resource resource{};
     SteadyTime registered_at{};
     SteadyTime published_at{};  // when `units` were given to the stream
@@ -68,17 +68,17 @@ class RegistrationCheck {
   [[nodiscard]] bool due(SteadyTime now);
   [[nodiscard]] std::optional<SteadyTime> next() const;  // when to call due() again; nullopt while an answer is awaited
 
-  // Returns the resources to register again. `allocatable`: an error proves nothing about a list. `claims`: all
+  // Returns the resources to register again. `allocatable`: an error proves nothing about a list. `registered`: all
   // resources registered now; one that was registered or published later than kSettled before `asked_at` waits for the
   // next answer.
   [[nodiscard]] std::vector<Lost> answered(SteadyTime asked_at, const Result<model::Allocatable>& allocatable,
-                                           const std::vector<Claim>& claims, SteadyTime now);
+                                           const std::vector<Registered>& registered, SteadyTime now);
 
   // When this process last gave that unit in an Allocate; nullopt: never.
   using GivenAt = std::function<std::optional<SteadyTime>(model::Resource, const std::string& id)>;
   // To be called with each checkpoint that was read; the first shows the holdings from before. Returns the resources to
   // register again, as answered() does.
-  [[nodiscard]] std::vector<Lost> written(const Checkpoint& checkpoint, const std::vector<Claim>& claims,
+  [[nodiscard]] std::vector<Lost> written(const Checkpoint& checkpoint, const std::vector<Registered>& registered,
                                           const GivenAt& given_at, SteadyTime now);
 
  private:
@@ -97,9 +97,9 @@ class RegistrationCheck {
   };
 
   void ask_by(SteadyTime at);
-  [[nodiscard]] bool other_gone_since(const Claim& claim) const;
-  [[nodiscard]] bool lost_unseen(const Claim& claim, bool answer_missing) const;
-  [[nodiscard]] bool differs(const Claim& claim, const model::Allocatable& allocatable, SteadyTime asked_at);
+  [[nodiscard]] bool other_gone_since(const Registered& one) const;
+  [[nodiscard]] bool lost_unseen(const Registered& one, bool answer_missing) const;
+  [[nodiscard]] bool differs(const Registered& one, const model::Allocatable& allocatable, SteadyTime asked_at);
   [[nodiscard]] std::string names_of_others() const;
   // nullopt: too soon after the last time.
   [[nodiscard]] std::optional<Lost> lose(model::Resource resource, const std::string& why, SteadyTime now);

@@ -52,7 +52,7 @@ void ServedResources::handle(const KubeletDirectory::Changes& changes) {
                 return served.server && served.server->endpoint() == event.name;
               });
   }
-  if (changes.checkpoints_written > 0) apply_holders();
+  if (changes.checkpoints_written > 0) apply_holders();  // before answers that wait for the checkpoint begin
   for (int i = 0; i < changes.checkpoints_written; ++i) parts_.admissions.checkpoint_written();
   if (changes.kubelet_appeared) {
     spdlog::info("kubelet socket appeared, registering");
@@ -214,13 +214,13 @@ void ServedResources::check_written() {
   for (const auto& lost : check_.written(*written, registered(), given_at, parts_.clock.now())) register_again(lost);
 }
 
-std::vector<RegistrationCheck::Claim> ServedResources::registered() const {
-  std::vector<RegistrationCheck::Claim> claims;
+std::vector<RegistrationCheck::Registered> ServedResources::registered() const {
+  std::vector<RegistrationCheck::Registered> all;
   for (const ServedResource& served : served_) {
     if (!served.server || served.phase != ServedResource::Phase::registered) continue;
-    claims.push_back({served.resource, served.registered_at, served.published_at, served.last_list});
+    all.push_back({served.resource, served.registered_at, served.published_at, served.last_list});
   }
-  return claims;
+  return all;
 }
 
 void ServedResources::handle(const AllocatableListed& event) {

@@ -100,7 +100,7 @@ class ServedResources {
   void ensure_served(ServedResource& served);
   void start_registration(ServedResource& served);
   void retry_due();
-  [[nodiscard]] std::vector<RegistrationCheck::Claim> registered() const;
+  [[nodiscard]] std::vector<RegistrationCheck::Registered> registered() const;
   void register_again(const RegistrationCheck::Lost& lost);
   [[nodiscard]] ServedResource* find(model::Resource resource);
   [[nodiscard]] ServingStep serving_step(const ServedResource& served) const;

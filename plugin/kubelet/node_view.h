@@ -12,9 +12,9 @@
 
 namespace neuron::plugin {
 
-// The newest scan as answers and lists of either mode read it. Ids of held cores mean hardware only with the LNC they
-// were given under, so cores keep their numbers while they are held, whatever LNC the node is set to. Held hardware
-// that no scan has shown is in it as vanished (agent/health/assess.h). Not synchronised: its owner locks.
+// The newest snapshot as answers and lists of either mode read it. Ids of held cores mean hardware only with the LNC
+// they were given under, so cores keep their numbers while they are held, whatever LNC the node is set to. Held
+// hardware that no scan has shown is in it as vanished (agent/health/assess.h). Not synchronised: its owner locks.
 class NodeView {
  public:
   void set_newest(grant::NodeUnitsPtr scan);                                   // never null
@@ -45,7 +45,7 @@ class NodeView {
   grant::NodeUnitsPtr node_;
   core::SeenBefore held_;  // that no scan has shown
   std::optional<int> lnc_;
-  std::optional<int> deferred_lnc_;  // of the newest scan, as logged
+  std::optional<int> deferred_lnc_;  // of the newest snapshot, as logged
 };
 
 // The holder's share of the node: one holding of its devices and cores, as holder.resource, and one of its interfaces;

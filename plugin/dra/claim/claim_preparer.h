@@ -59,7 +59,7 @@ class ClaimPreparer final : public ClaimCalls {
   // Called from any thread. Objects that the functions refer to must outlive the preparer and every job of `run` and
   // `post`.
   struct Ports {
-    std::function<grant::NodeUnitsPtr()> node;  // of the newest scan; nullptr before the first
+    std::function<grant::NodeUnitsPtr()> node;  // of the newest snapshot; nullptr before the first
     // Of a scan that begins now, for a device that was found since; on a thread of `run`, where it may hang. Units that
     // are unhealthy by `node` stay so. Empty: none.
     std::function<grant::NodeUnitsPtr()> scan;

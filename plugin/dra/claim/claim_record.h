@@ -32,8 +32,8 @@ struct RecordedRequest {
 };
 
 struct ClaimRecord {
-  // Not completed: its CDI file may or may not be there, and the kubelet has no answer. Only a crash leaves that
-  // behind, as a claim is recorded under one lock; it holds nothing.
+  // Not completed: its CDI file may or may not be there, and the kubelet has no answer. A crash leaves that behind, or
+  // a CDI file that cannot be written; it holds nothing.
   bool is_completed = false;
   std::string claim_namespace;  // "" with `name`: not known, as it was rebuilt from its CDI file
   std::string name;
@@ -91,8 +91,8 @@ class RecordFile {
   // from errno, naming the path. While a record can be put, room is kept on the disk in which it can be completed, and
   // any can be removed and released, when that is full.
   [[nodiscard]] Result<void> put(const ClaimRecord& record);
-  // Replaces a record rebuilt from a CDI file: in records() also where that cannot be written, and where the entry is
-  // of another version, which stays.
+  // Replaces a record rebuilt from a CDI file in records(), and on disk unless that fails or the entry there is of
+  // another version, which stays.
   void learn(const ClaimRecord& record);
   [[nodiscard]] Result<void> remove(const std::string& uid);  // no error when it is not there
 
@@ -145,8 +145,8 @@ class LockedRecordFile {
   LockedRecordFile(Options options, RecordFile::Rebuild rebuild);
 
   // Runs `work` with the lock and the file as it is now, and returns its result. `work` must block on nothing but
-  // files. Other errors: unavailable when another instance has the lock at the end of the patience, which is that of
-  // the call however many wait, naming whose calls took the time, or when one of this process hangs; from errno. Logs
+  // files. Other errors: unavailable when another instance still has the lock at the end of the patience, which
+  // counts from the start of this call, also while it queues, or when a call of this process hangs; from errno. Logs
   // what was wrong with the file.
   using Work = std::function<Result<void>(RecordFile&)>;
   [[nodiscard]] Result<void> edit(const Work& work) EXCLUDES(mutex_);
@@ -178,8 +178,8 @@ class RecordStore {
     std::function<void()> cdi_is_dead{};
     grant::GrantOptions grant{};
   };
-  // `node`: the newest scan's, nullptr before the first; called when the file has to be rebuilt from CDI files, and for
-  // claims that were rebuilt before.
+  // `node`: the newest snapshot's, nullptr before the first; called when the file has to be rebuilt from CDI files, and
+  // for claims that were rebuilt before.
   RecordStore(Options options, std::function<grant::NodeUnitsPtr()> node);
 
   struct View {
@@ -208,8 +208,9 @@ class RecordStore {
   [[nodiscard]] Result<void> set_name(const std::string& uid, const std::string& claim_namespace,
                                       const std::string& name) EXCLUDES(held_mutex_);
 
-  // Writes CDI files of prepared claims that are missing or differ from newest_cdi_text() by the newest scan, removes
-  // those of no claim, and drops claims that a crash left half-prepared. Errors: the first one; the rest is still done.
+  // Writes CDI files of prepared claims that are missing or differ from newest_cdi_text() by the newest snapshot,
+  // removes those of no claim, and drops claims that a crash left half-prepared. Errors: the first one; the rest is
+  // still done.
   [[nodiscard]] Result<void> repair() EXCLUDES(held_mutex_);
 
   // A repair has not come back from its files: all other calls are refused at once (unavailable), instead of hanging as
@@ -228,7 +229,7 @@ class RecordStore {
   [[nodiscard]] Result<void> edit_now(const Work& work) EXCLUDES(held_mutex_);  // whatever hangs
   void set_held(const RecordFile& file) EXCLUDES(held_mutex_);
   void refine(RecordFile& file) const;
-  // Of the newest scan. Before the first one, a file that is there stays: it may be newer than the record. Reports
+  // Of the newest snapshot. Before the first one, a file that is there stays: it may be newer than the record. Reports
   // a directory that is dead.
   [[nodiscard]] Result<void> write_cdi(const ClaimRecord& record);
   [[nodiscard]] Result<void> release_now(RecordFile& file, const std::string& uid);

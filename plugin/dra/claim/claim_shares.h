@@ -21,7 +21,7 @@ namespace neuron::plugin::dra {
 // What a choice goes by, beside the claim. Passive data.
 struct ShareFacts {
   const grant::NodeUnits& node;  // has the devices
-  const grant::NodeUnits& seen;  // the newest scan, which knows what is unhealthy; may be `node`
+  const grant::NodeUnits& seen;  // the newest snapshot, which knows what is unhealthy; may be `node`
   UnhealthyTaint taint;
   const ClaimRecords& records;  // of all claims; what the claim itself has there stays
   const PluginHolders& holders;

@@ -40,7 +40,7 @@ class ClaimSweep {
   struct Ports {
     // Claims of all drivers that the kubelet lists (PodResources), others too; may block.
     std::function<Result<std::vector<model::Allocation>>()> listed;
-    std::function<grant::NodeUnitsPtr()> node;  // of the newest scan; nullptr before the first
+    std::function<grant::NodeUnitsPtr()> node;  // of the newest snapshot; nullptr before the first
     // Bytes of device memory that processes own; nullopt = unknown. May block without limit.
     std::function<std::optional<std::uint64_t>(int device, int physical_core)> memory_in_use;
   };

@@ -63,7 +63,7 @@ class PluginHoldWatch {
 
   struct Ports {
     std::function<Result<std::vector<model::Allocation>>()> listed;  // may block, up to a deadline of its own
-    std::function<grant::NodeUnitsPtr()> node;                       // of the newest scan; nullptr before the first
+    std::function<grant::NodeUnitsPtr()> node;                       // of the newest snapshot; nullptr before the first
     std::function<void()> changed;                                   // holders() is something else now
     std::string driver{};                                            // whose claims are not meant: ours
     // The device plugin's entries in the kubelet's checkpoint, for a kubelet that has just started and lists nothing

@@ -328,6 +328,7 @@ std::vector<std::string> RecordStore::held_devices() const {
   std::set<std::string> names;
   const MutexLock lock(held_mutex_);
   for (const auto& [uid, record] : held_) {
+    if (!record->is_completed) continue;
     for (std::size_t i = 0; i < record->devices.size(); ++i) {
       if (!is_admin_only(*record, i)) names.insert(record->devices[i].device);
     }

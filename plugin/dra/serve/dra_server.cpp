@@ -30,7 +30,7 @@ using std::chrono::milliseconds;
 // then, and no longer. A peer that cancels the call stops the job.
 class Call final : public grpc::ServerUnaryReactor {
  public:
-  using Commit = std::function<grpc::Status()>;  // fills gRPC's response; not called once the call is finished
+  using Fill = std::function<grpc::Status()>;  // fills gRPC's response; not called once the call is finished
 
   [[nodiscard]] static std::shared_ptr<Call> make() {
     std::shared_ptr<Call> call(new Call);
@@ -38,10 +38,10 @@ class Call final : public grpc::ServerUnaryReactor {
     return call;
   }
 
-  void finish(const Commit& commit) EXCLUDES(mutex_) {
+  void finish(const Fill& fill) EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     if (std::exchange(finished_, true)) return;
-    Finish(commit());
+    Finish(fill());
   }
   void stop() { stop_.request_stop(); }
   [[nodiscard]] std::stop_token stop_token() const { return stop_.get_token(); }
@@ -64,7 +64,7 @@ class Call final : public grpc::ServerUnaryReactor {
 // with the jobs, which may outlive the server. Thread-safe.
 class Calls : public std::enable_shared_from_this<Calls> {
  public:
-  using Job = std::function<Call::Commit(const std::stop_token&)>;  // may block; owns all that it reads
+  using Job = std::function<Call::Fill(const std::stop_token&)>;  // may block; owns all that it reads
 
   explicit Calls(Workers& workers) : workers_(workers) {}
 
@@ -157,9 +157,9 @@ void fill(Message& message, std::string error) {
   message.set_error(std::move(error));
 }
 
-// gRPC's response is written on commit only: the job may outlive it.
+// gRPC's response is written by it alone: the job may outlive it.
 template <typename Response, typename Answers>
-Call::Commit commit(Response* response, Answers answers) {
+Call::Fill fill_response(Response* response, Answers answers) {
   return [response, given = std::make_shared<Answers>(std::move(answers))] {
     if (!*given) return rpc::to_status(given->error());
     for (auto& [uid, answer] : **given) fill((*response->mutable_claims())[uid], std::move(answer));
@@ -177,14 +177,14 @@ class ClaimService final : public Service::CallbackService {
   grpc::ServerUnaryReactor* NodePrepareResources(grpc::CallbackServerContext* /*context*/,
                                                  const PrepareRequest* request, PrepareResponse* response) override {
     return calls_.start([&claims = claims_, asked = claims_of(*request), response](const std::stop_token& stop) {
-      return commit(response, prepare_all(claims, asked, stop));
+      return fill_response(response, prepare_all(claims, asked, stop));
     });
   }
   grpc::ServerUnaryReactor* NodeUnprepareResources(grpc::CallbackServerContext* /*context*/,
                                                    const UnprepareRequest* request,
                                                    UnprepareResponse* response) override {
     return calls_.start([&claims = claims_, asked = claims_of(*request), response](const std::stop_token& /*stop*/) {
-      return commit(response, unprepare_all(claims, asked));
+      return fill_response(response, unprepare_all(claims, asked));
     });
   }
 

@@ -38,9 +38,9 @@ inline constexpr std::size_t kMostMessage = 1024;  // of the protocol
 // message. A device of the pool that the snapshot lacks is unhealthy, or unknown while its list was never read. Pure.
 [[nodiscard]] HealthList make_health_list(const Pool& pool, const grant::NodeUnits& node, std::string pool_name);
 
-// The current node for slices, health and claims: each scan and each change of held devices gives a pool to the
-// publisher and a health list to the kubelet. While claims hold devices, cores keep the numbers that they had when
-// these were prepared, whatever the node's LNC is now (docs/adr/0011-dra.md). Thread-safe.
+// The current node for slices, health and claims: each new generation and each change of held devices gives a
+// pool to the publisher and a health list to the kubelet. While claims hold devices, cores keep the numbers that they
+// had when these were prepared, whatever the node's LNC is now (docs/adr/0011-dra.md). Thread-safe.
 class NodeBoard {
  public:
   struct Settings {
@@ -59,7 +59,8 @@ class NodeBoard {
   NodeBoard(Settings settings, Publish publish, HealthHub& health)
       : settings_(std::move(settings)), publish_(std::move(publish)), health_hub_(health) {}
 
-  // Once, before set_node() and held_changed(): those that know held hardware are made with node().
+  // Set later than at construction, because RecordStore and PluginHoldWatch need node() first; once, before set_node()
+  // and held_changed().
   void set_held(Held held) { sources_ = std::move(held); }
 
   void set_node(grant::NodeUnitsPtr node) EXCLUDES(mutex_);  // never null

@@ -121,6 +121,14 @@ TEST_F(NeuronSysfs, CoreFoldersStandInForCoreCount) {
   EXPECT_THAT(sentences(device.problems), ElementsAre(HasSubstr("neuron0/core_count: not a number")));
 }
 
+TEST_F(NeuronSysfs, AnUnknownDeviceNameIsQuoted) {
+  write_device(tree_, 0, Generation::trn2_2_30);
+  write("info/architecture/device_name", "Trainium9\n");
+  const auto device = read();
+  EXPECT_EQ(device.family, std::nullopt);
+  EXPECT_THAT(sentences(device.problems), ElementsAre(HasSubstr("not a known device name: \"Trainium9\"")));
+}
+
 TEST_F(NeuronSysfs, AllOnesReachTheHealthPolicy) {
   write_device(tree_, 0, Generation::trn2_2_30);
   write("stats/hardware/sram_ecc_uncorrected", "65535\n");

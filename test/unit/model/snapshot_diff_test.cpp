@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using Kind = UnitChange::Kind;
+using Kind = PartChange::Kind;
 
 const Health kWell{HealthState::healthy, "", "", ""};
 const Health kBroken{HealthState::unhealthy, "sram_ecc_uncorrected", "neuron1: 3 uncorrected SRAM errors",
@@ -45,29 +45,29 @@ TEST(Diff, OfTheSameIsNothing) {
 }
 
 TEST(Diff, AtFirstEverythingAppears) {
-  EXPECT_THAT(diff({}, node()).units, ElementsAre(UnitChange{Kind::appeared, "neuron0", {}, kWell},
-                                                  UnitChange{Kind::appeared, "neuron1", {}, kWell},
-                                                  UnitChange{Kind::appeared, "rdmap16s25", {}, kWell},
-                                                  UnitChange{Kind::appeared, "0000:20:19.0", {}, kWell}));
+  EXPECT_THAT(diff({}, node()).units, ElementsAre(PartChange{Kind::appeared, "neuron0", {}, kWell},
+                                                  PartChange{Kind::appeared, "neuron1", {}, kWell},
+                                                  PartChange{Kind::appeared, "rdmap16s25", {}, kWell},
+                                                  PartChange{Kind::appeared, "0000:20:19.0", {}, kWell}));
 }
 
 TEST(Diff, HealthChangesWithReasonSentenceAndAction) {
   HostScan after = node();
   after.devices[1].health = kBroken;
-  EXPECT_THAT(diff(node(), after).units, ElementsAre(UnitChange{Kind::health, "neuron1", kWell, kBroken}));
-  EXPECT_THAT(diff(after, node()).units, ElementsAre(UnitChange{Kind::health, "neuron1", kBroken, kWell}));
+  EXPECT_THAT(diff(node(), after).units, ElementsAre(PartChange{Kind::health, "neuron1", kWell, kBroken}));
+  EXPECT_THAT(diff(after, node()).units, ElementsAre(PartChange{Kind::health, "neuron1", kBroken, kWell}));
 }
 
 TEST(Diff, WhatVanishesLeavesWhetherOrNotItStaysListed) {
   HostScan listed = node();
   listed.devices[1].presence = Presence::vanished;
   listed.devices[1].health = kGone;
-  EXPECT_THAT(diff(node(), listed).units, ElementsAre(UnitChange{Kind::left, "neuron1", kWell, kGone}));
-  EXPECT_THAT(diff(listed, node()).units, ElementsAre(UnitChange{Kind::appeared, "neuron1", kGone, kWell}));
+  EXPECT_THAT(diff(node(), listed).units, ElementsAre(PartChange{Kind::left, "neuron1", kWell, kGone}));
+  EXPECT_THAT(diff(listed, node()).units, ElementsAre(PartChange{Kind::appeared, "neuron1", kGone, kWell}));
   EXPECT_THAT(diff(listed, listed).units, IsEmpty());
   HostScan dropped = node();
   dropped.efas.erase(dropped.efas.begin());
-  EXPECT_THAT(diff(node(), dropped).units, ElementsAre(UnitChange{Kind::left, "rdmap16s25", kWell, {}}));
+  EXPECT_THAT(diff(node(), dropped).units, ElementsAre(PartChange{Kind::left, "rdmap16s25", kWell, {}}));
 }
 
 TEST(Diff, WhatDoesNotAnswerIsStillThere) {

@@ -41,7 +41,7 @@ struct BesideList : ServedResourcesTest {
     return allocate(resource, units);
   }
   // As DevicePluginService::Allocate, with the kubelet's checkpoint for the list that is sent.
-  refusals::Granted<grant::Grant> answer(Resource resource, const std::vector<std::string>& units) {
+  refusals::OrRefusal<grant::Grant> answer(Resource resource, const std::vector<std::string>& units) {
     allocations.call_began();
     if (allocations.needs_fresh_checkpoint(resource, units)) write_checkpoint();
     EXPECT_FALSE(allocations.needs_second_checkpoint(resource, units)) << "it is long since it was given";

@@ -32,12 +32,13 @@ struct Check : testing::Test {
   SteadyTime now = start;
   std::set<std::string> shown = {"a", "b"};
   bool answers = true;
-  RegistrationCheck::Claim claim{Resource::efa, SteadyTime{}, SteadyTime{}, units({"a", "b"})};
+  RegistrationCheck::Registered registered{Resource::efa, SteadyTime{}, SteadyTime{}, units({"a", "b"})};
   int asked = 0;
 
   Check() { EXPECT_FALSE(check.due(now)) << "the first question comes after one pace"; }
 
-  // Time goes on to `until`, questions are asked when due; returns what was lost, `claim` registered again each time.
+  // Time goes on to `until`, questions are asked when due; returns what was lost, `registered` registered again each
+  // time.
   std::vector<RegistrationCheck::Lost> run(SteadyTime until) {
     std::vector<RegistrationCheck::Lost> all;
     for (auto next = check.next(); next && *next <= until; next = check.next()) {
@@ -48,9 +49,9 @@ struct Check : testing::Test {
       const Result<model::Allocatable> answer =
           answers ? Result<model::Allocatable>(model::Allocatable{{kEfa, shown}, {"other.com/x", {"1"}}})
                   : Result<model::Allocatable>(fail(ErrorCode::unavailable, "nobody"));
-      for (auto& lost : check.answered(now, answer, {claim}, now)) {
+      for (auto& lost : check.answered(now, answer, {registered}, now)) {
         all.push_back(std::move(lost));
-        claim.registered_at = claim.published_at = now;
+        registered.registered_at = registered.published_at = now;
       }
     }
     now = until;
@@ -81,7 +82,7 @@ TEST_F(Check, TwoDifferingAnswersAreALoss) {
 }
 
 TEST_F(Check, WhatThisAgentShowsUnhealthyIsNotMissed) {
-  claim.units = units({"a"}, {"b"});
+  registered.units = units({"a"}, {"b"});
   shown = {"a"};
   EXPECT_TRUE(run(kPace * 5).empty());
 }
@@ -89,7 +90,7 @@ TEST_F(Check, WhatThisAgentShowsUnhealthyIsNotMissed) {
 TEST_F(Check, AListThatWasJustPublishedIsNotJudged) {
   shown = {};
   for (int i = 0; i < 20; ++i) {
-    claim.published_at = now;
+    registered.published_at = now;
     EXPECT_TRUE(run(milliseconds(1000)).empty());
   }
 }
@@ -103,7 +104,7 @@ TEST_F(Check, AnEndIsSeenSoonAndNamed) {
   const auto lost = run(milliseconds(2500));
   ASSERT_EQ(lost.size(), 1U);
   EXPECT_THAT(lost[0].why, HasSubstr("other plugin sockets: efa.sock (gone)"));
-  EXPECT_LE(claim.registered_at - ended, milliseconds(2500));
+  EXPECT_LE(registered.registered_at - ended, milliseconds(2500));
 }
 
 TEST_F(Check, AnEndOfAnotherResourcesPluginCostsOneQuestion) {
@@ -119,7 +120,7 @@ TEST_F(Check, AListOfOursThatFollowedTheEndProvesNothing) {
   check.other_appeared("efa.sock", now);
   run(kPace);
   check.other_vanished("efa.sock", now);
-  claim.published_at = now + milliseconds(100);
+  registered.published_at = now + milliseconds(100);
   const auto lost = run(milliseconds(2500));
   ASSERT_EQ(lost.size(), 1U);
   EXPECT_THAT(lost[0].why, HasSubstr("another plugin exited"));
@@ -130,12 +131,12 @@ TEST_F(Check, AKilledOneIsFoundByItsDeadSocket) {
   check.other_appeared("efa.sock", now);
   run(kPace);
   dead.insert("efa.sock");
-  claim.published_at = now + milliseconds(3000);
+  registered.published_at = now + milliseconds(3000);
   EXPECT_EQ(run(kPace).size(), 1U);
 }
 
 TEST_F(Check, AListWithoutAHealthyUnitProvesNothingEither) {
-  claim.units = units({}, {"a", "b"});
+  registered.units = units({}, {"a", "b"});
   shown = {};
   check.other_appeared("efa.sock", now);
   EXPECT_TRUE(run(kPace).empty());
@@ -158,7 +159,7 @@ TEST_F(Check, WithoutAnAnswerTheEndOfAnotherCounts) {
 TEST_F(Check, ARegistrationAfterTheEndIsGood) {
   check.other_appeared("efa.sock", now);
   check.other_vanished("efa.sock", now);
-  claim.registered_at = claim.published_at = now + milliseconds(50);
+  registered.registered_at = registered.published_at = now + milliseconds(50);
   EXPECT_TRUE(run(kPace * 3).empty());
 }
 
@@ -193,7 +194,7 @@ struct Written : Check {
   std::map<std::string, SteadyTime> given;
 
   Written() {
-    claim.registered_at = start;
+    registered.registered_at = start;
     hold("old", {"a"});
     EXPECT_THAT(write(), testing::IsEmpty()) << "held from before";
     now += RegistrationCheck::kPredecessor + milliseconds(1);
@@ -205,7 +206,7 @@ struct Written : Check {
   std::vector<RegistrationCheck::Lost> write() {
     ++checkpoint.version;
     return check.written(
-        checkpoint, {claim},
+        checkpoint, {registered},
         [this](Resource, const std::string& id) {
           return given.contains(id) ? std::optional(given.at(id)) : std::nullopt;
         },
@@ -251,14 +252,14 @@ TEST_F(Written, UnitsThatAnotherPluginGaveAreATakeover) {
 
 TEST_F(Check, APredecessorsLastAnswersAreNoTakeover) {
   const auto never = [](Resource, const std::string&) { return std::optional<SteadyTime>(); };
-  claim.registered_at = now;
+  registered.registered_at = now;
   Checkpoint checkpoint;
   checkpoint.version = 1;
-  EXPECT_TRUE(check.written(checkpoint, {claim}, never, now).empty());
+  EXPECT_TRUE(check.written(checkpoint, {registered}, never, now).empty());
   checkpoint.allocations.push_back({"", "", "main", kEfa, {"a"}, "uid-new"});
   checkpoint.version = 2;
   now += RegistrationCheck::kPredecessor;
-  EXPECT_TRUE(check.written(checkpoint, {claim}, never, now).empty());
+  EXPECT_TRUE(check.written(checkpoint, {registered}, never, now).empty());
 }
 
 TEST_F(Written, OtherResourcesAreOthers) {
