@@ -58,6 +58,21 @@ TEST_F(RecordStoreTest, Pain2FilesThatAreGoneAreWrittenAgain) {
   EXPECT_EQ(read_text(cdi_file("uid-a")), a_);
 }
 
+// The record says "started" from then on; the slices must not keep the device as held.
+TEST_F(RecordStoreTest, AClaimWhoseCdiFileCannotBeWrittenHoldsNothing) {
+  std::filesystem::rename(cdi(), scratch_.path() + "/aside");
+  write_text(cdi(), "no directory");
+  put_claim("c", {{"chips", "neuron-device-5"}});
+  EXPECT_THAT(prepare("c").error, HasSubstr(cdi()));
+  EXPECT_TRUE(json::parse(read_text(checkpoint())).dump().find("uid-c") != std::string::npos);
+  EXPECT_THAT(agent_->store.held_devices(),
+              ElementsAre("efa-" + node_->efa(0).name, "neuron-device-2", "neuron-device-3-core-1"));
+  std::filesystem::remove(cdi());
+  std::filesystem::rename(scratch_.path() + "/aside", cdi());
+  EXPECT_EQ(prepare("c").error, "");
+  EXPECT_THAT(agent_->store.held_devices(), testing::Contains("neuron-device-5"));
+}
+
 // claims.json is gone, and the CDI directory cannot be listed, or one of its files cannot be read.
 TEST_F(RecordStoreTest, CdiFilesThatCannotBeReadAreNoAbsence) {
   const std::string aside = scratch_.path() + "/aside";
