@@ -80,6 +80,7 @@ func TestVersion(t *testing.T) {
 	}
 	t.Run("Claims", func(t *testing.T) { expectClaims(t, c, nodes[1:]) })
 	t.Run("Shares", func(t *testing.T) { expectSharedByDefault(t, c, nodes[1], serverMinor(t, c) >= 37) })
+	t.Run("Newer", func(t *testing.T) { expectNewer(t, c, nodes[1], nodes[0]) })
 }
 
 // expectSharedByDefault: with no option, devices are shared where allocationMode: All waits for shared ones (docs/dra-partitions.md).
