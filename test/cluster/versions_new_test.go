@@ -91,7 +91,7 @@ func expectClaimStatus(t *testing.T, c *cluster.Cluster, n, other *cluster.Node,
 	c.StartPod(t, w)
 	report := c.AwaitReports(t, w)[0]
 	var claims map[string]*resource.ResourceClaim
-	var begin = time.Now()
+	begin := time.Now()
 	cluster.Eventually(t, cluster.Patience, "status.devices of each claim names its devices", func() error {
 		pods, err := c.Pods("default", "workload="+w.Name)
 		if err != nil || len(pods) != 1 {
@@ -159,10 +159,10 @@ func expectTaintRule(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 		if _, next := claimHolder(t, c, n, "new-elsewhere"); next == device {
 			t.Errorf("%s is given again", device)
 		}
+		c.DeletePod(t, "default", "new-elsewhere")
 		c.StartPod(t, whole)
 		devices, perDevice := size(n)
 		awaitChosen(t, c, whole, devices, perDevice, "cannot allocate all claims")
-		c.DeletePod(t, "default", whole.Name)
 	})
 	expectShape(t, c, n, shape{template: "neuron-16-efa-8", counts: cluster.Counts{Devices: 16, EFAs: 8}, within: 16})
 }
@@ -207,9 +207,16 @@ func expectPodGroup(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 	if open[0] != open[1] {
 		t.Errorf("the pods of one group have %q", open)
 	}
-	claims, err := c.Client.ResourceV1().ResourceClaims("default").List(context.Background(), metav1.ListOptions{})
-	if err != nil || len(claims.Items) != 1 || len(claims.Items[0].Status.ReservedFor) != 1 || claims.Items[0].Status.ReservedFor[0].Resource != "podgroups" {
-		t.Errorf("want one claim, reserved for the group: %v, %+v", err, claims.Items)
+	pods, err := c.Pods("default", "workload="+all[0].Name)
+	if err != nil || len(pods) != 1 {
+		t.Fatalf("%d pods: %v", len(pods), err)
+	}
+	claims, err := c.ClaimsOf(&pods[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if users := claims["devices"].Status.ReservedFor; len(users) != 1 || users[0].Resource != "podgroups" || users[0].Name != group {
+		t.Errorf("the claim is reserved for %+v", users)
 	}
 	for _, w := range all {
 		c.DeletePod(t, "default", w.Name)

@@ -113,18 +113,6 @@ TEST_F(Claims, SharesOfADeviceOutlastTheAgent) {
   EXPECT_THAT(file_of(third), HasSubstr("-neuron-device-4-share-0-0\""));
 }
 
-TEST_F(Claims, StatusShowsWhatAClaimHas) {
-  node.extra_arguments = {"--dra-claim-status", "on"};
-  node.start();
-  ASSERT_TRUE(node.wait_registered()) << node.agent->log();
-  const auto claim = make_claim("train", {"neuron-device-4"});
-  EXPECT_EQ(node.kubelet->prepare(kDriver, {claim}).claims.at(claim.uid).error, "") << node.agent->log();
-  const auto shown = [&] { return node.get(std::string(kClaims) + "/train").at("status").value("devices", Json()); };
-  ASSERT_TRUE(node.wait_for([&] { return !shown().is_null(); })) << node.agent->log();
-  EXPECT_EQ(shown()[0].at("device"), "neuron-device-4");
-  EXPECT_EQ(shown()[0].at("data"), Json({{"deviceNodes", {"/dev/neuron4"}}, {"cores", "8-9"}}));
-}
-
 TEST_F(Claims, OneDeviceIsNotGivenToTwo) {
   node.start();
   ASSERT_TRUE(node.wait_registered()) << node.agent->log();
