@@ -130,7 +130,7 @@ tidy_suite() {
   for name in clang-tidy-19 clang-tidy-14; do
     command -v "$name" > /dev/null && { tool=$name; break; }
   done
-  local -a protocols=(deviceplugin/v1beta1 podresources/v1 pluginregistration/v1 dra/v1 dra/v1beta1 dra_health/v1alpha1)
+  local -a protocols=(deviceplugin/v1beta1 podresources/v1 pluginregistration/v1 dra/v1 dra/v1beta1 dra_health/v1 dra_health/v1alpha1)
   protocols=("${protocols[@]/#/generated/proto/}")
   build tidy "${protocols[@]/%//api.grpc.pb.h}" || return
   mapfile -t files < <(git ls-files 'agent/*.cpp' 'plugin/*.cpp' 'tools/*.cpp')

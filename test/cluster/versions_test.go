@@ -75,11 +75,12 @@ func TestVersion(t *testing.T) {
 	figureVersions(t, c, nodes)
 	t.Run("DevicePlugin", func(t *testing.T) { expectPluginServes(t, c, nodes[:1]) })
 	if serverMinor(t, c) < 34 {
-		t.Run("NoClaims", func(t *testing.T) { expectNoClaims(t, c, nodes[1], "available from 1.34") })
+		t.Run("NoClaims", func(t *testing.T) { expectNoClaims(t, c, nodes[1]) })
 		return
 	}
 	t.Run("Claims", func(t *testing.T) { expectClaims(t, c, nodes[1:]) })
 	t.Run("Shares", func(t *testing.T) { expectSharedByDefault(t, c, nodes[1], serverMinor(t, c) >= 37) })
+	t.Run("Newer", func(t *testing.T) { expectNewer(t, c, nodes[1], nodes[0]) })
 }
 
 // expectSharedByDefault: with no option, devices are shared where allocationMode: All waits for shared ones (docs/dra-partitions.md).
@@ -116,7 +117,7 @@ func TestVersionSkew(t *testing.T) {
 	}
 	if last := len(nodes) - 1; minorOf(t, nodes[last].Kubernetes) < 34 {
 		serveClaims(nodes[last:])
-		t.Run("NoClaims", func(t *testing.T) { expectNoClaims(t, c, nodes[last], "this node's kubelet is 1.33.") })
+		t.Run("NoClaims", func(t *testing.T) { expectNoClaims(t, c, nodes[last]) })
 		nodes = nodes[:last]
 	}
 	serveClaims(nodes)
@@ -188,15 +189,15 @@ func expectPluginServes(t *testing.T, c *cluster.Cluster, nodes []*cluster.Node)
 	}
 }
 
-// expectNoClaims: the driver says why it offers nothing, and the node has no slices.
-func expectNoClaims(t *testing.T, c *cluster.Cluster, n *cluster.Node, words string) {
+// expectNoClaims: the driver says why the node's kubelet, before 1.34, does not take it, and the node has no slices.
+func expectNoClaims(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 	manifest := cluster.Manifest(draManifest)
 	_, _ = c.TryKubectl("apply", "-f", manifest) // below 1.34 all but the classes
 	t.Cleanup(func() {
 		_, _ = c.TryKubectl("delete", "--ignore-not-found", "--wait", "-f", manifest)
 		c.ExpectNoPods(t, system, draPod)
 	})
-	c.AwaitSaid(t, []string{words}, "-n", system, "logs", "--prefix", "--tail=-1", "-l", draPod)
+	c.AwaitSaid(t, []string{"dynamic resource allocation needs a kubelet of 1.34.2 or newer"}, "-n", system, "logs", "--prefix", "--tail=-1", "-l", draPod)
 	if said, _ := c.TryKubectl("get", "resourceslices", "-o", "custom-columns=NODE:.spec.nodeName"); strings.Contains(said, n.Name) {
 		t.Errorf("there are slices:\n%s", said)
 	}

@@ -20,6 +20,7 @@
 
 #include "dra/v1/api.grpc.pb.h"
 #include "dra/v1beta1/api.grpc.pb.h"
+#include "dra_health/v1/api.grpc.pb.h"
 #include "dra_health/v1alpha1/api.grpc.pb.h"
 #include "plugin/kubelet/socket_file.h"
 #include "pluginregistration/v1/api.grpc.pb.h"
@@ -36,7 +37,8 @@ class FakeDraKubelet {
   struct Options {
     std::vector<std::string> knows = {"v1.DRAPlugin", "v1beta1.DRAPlugin"};  // versions that this kubelet speaks
     std::string refuses;  // said to every plugin instead of taking it; "" = takes them
-    bool health = true;   // opens NodeWatchResources
+    bool health = true;   // opens NodeWatchResources, of the first of these versions that the plugin offers
+    std::vector<std::string> knows_health = {"v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth"};
     std::chrono::milliseconds look_every{20};
   };
   struct Claim {
@@ -67,7 +69,7 @@ class FakeDraKubelet {
     std::string socket;
     std::string driver;
     std::string endpoint;
-    std::string version;  // the one that is used; "" = none that this kubelet knows
+    std::string version, health_version;  // that are used; "" = none that this kubelet knows
     std::vector<std::string> offered;
     bool taken = false;
   };
@@ -345,28 +347,39 @@ class FakeDraKubelet {
   }
   void connect(Connection& met) {
     met.channel = dial(met.plugin.endpoint);
-    if (options_.health) watch_health(met);
+    const auto is_offered = [&](const std::string& version) {
+      return std::find(met.plugin.offered.begin(), met.plugin.offered.end(), version) != met.plugin.offered.end();
+    };
+    const auto& known = options_.knows_health;
+    const auto health = std::find_if(known.begin(), known.end(), is_offered);
+    if (options_.health && health != known.end()) {
+      met.plugin.health_version = *health;
+      met.watching = std::thread([this, &met, is_new = *health == "v1.DRAResourceHealth"] {
+        if (is_new) return watch_health<v1::DRAResourceHealth, v1::NodeWatchResourcesResponse>(met);
+        watch_health<v1alpha1::DRAResourceHealth, v1alpha1::NodeWatchResourcesResponse>(met);
+      });
+    }
     const std::lock_guard lock(mutex_);
     met.number = ++connections_;
   }
+  template <typename Service, typename Message>
   void watch_health(Connection& met) {
-    met.watching = std::thread([this, &met] {
-      const auto stub = v1alpha1::DRAResourceHealth::NewStub(met.channel);
-      const auto stream = stub->NodeWatchResources(&met.watch, {});
-      v1alpha1::NodeWatchResourcesResponse message;
-      while (stream->Read(&message)) {
-        const std::lock_guard lock(mutex_);
-        ++health_messages_;
-        for (const auto& one : message.devices()) {
-          health_[one.device().pool_name() + "/" + one.device().device_name()] = {one.health(), one.message()};
-        }
-        changed_.notify_all();
-      }
-      static_cast<void>(stream->Finish());
+    const auto stub = Service::NewStub(met.channel);
+    const auto stream = stub->NodeWatchResources(&met.watch, {});
+    Message message;
+    while (stream->Read(&message)) {
       const std::lock_guard lock(mutex_);
-      health_.clear();  // of the driver, whichever instance's stream it was
+      ++health_messages_;
+      for (const auto& one : message.devices()) {
+        health_[one.device().pool_name() + "/" + one.device().device_name()] = {
+            static_cast<v1alpha1::HealthStatus>(one.health()), one.message()};
+      }
       changed_.notify_all();
-    });
+    }
+    static_cast<void>(stream->Finish());
+    const std::lock_guard lock(mutex_);
+    health_.clear();  // of the driver, whichever instance's stream it was
+    changed_.notify_all();
   }
 
   const std::string registry_;

@@ -56,6 +56,7 @@ func TestComponentsAreValuesOfTheChart(t *testing.T) {
 		"network-policy":         {"base", []string{"metrics.networkPolicy.enabled=true"}},
 		"neuron-monitor-service": {"base", []string{"metrics.neuronMonitorService.enabled=true", "metrics.tls.secretName=neuron-agent-tls"}},
 		"dra-claim-policy":       {"overlays/dra", []string{"mode=dra", "dra.claimPolicy=true"}},
+		"dra-claim-status":       {"overlays/dra", []string{"mode=dra", "dra.claimStatus=true"}},
 		"dra-dranet-class":       {"overlays/dra", []string{"mode=dra", "dra.dranetClass=true"}},
 		"dra-extended-resources": {"overlays/dra", []string{"mode=dra", "dra.extendedResources=true"}},
 		"dra-partitions":         {"overlays/dra", []string{"mode=dra", "dra.partitions=all"}},

@@ -27,7 +27,7 @@ func TestFieldsAreThoseOfTheApi(t *testing.T) {
 		"podAnnotations.note=text", "nodeSelector.pool=trn", "logLevel=debug", "efaOnly.nodeSelector.pool=p5")
 	objects = append(objects, rendered(t, "dev.enabled=true", "dev.besideHardware=true")...)
 	objects = append(objects, rendered(t, "mode=dra", "dra.partitions=cores", "dra.extendedResources=true", "dra.dranetClass=true",
-		"dra.claimPolicy=true", "dev.enabled=true", "dra.taintEffect=NoExecute")...)
+		"dra.claimPolicy=true", "dra.claimStatus=true", "dev.enabled=true", "dra.taintEffect=NoExecute")...)
 	objects = append(objects, hook(t), hook(t, "mode=dra"), hookOf(t, "ResourceClaimTemplate", "mode=dra"))
 	kinds := map[string]func() runtime.Object{
 		"DaemonSet":          func() runtime.Object { return &appsv1.DaemonSet{} },

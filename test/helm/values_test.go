@@ -106,7 +106,8 @@ func TestConflictingValuesOfClaimsAreRefused(t *testing.T) {
 			t.Errorf("%v: %v, want %q\n%s", settings, err, words, out)
 		}
 	}
-	for version, settings := range map[string][]string{"1.33.4": {"mode=dra"}, "1.35.2": {"mode=dra", "dra.extendedResources=true"}} {
+	for version, settings := range map[string][]string{"1.33.4": {"mode=dra"}, "1.35.2": {"mode=dra", "dra.extendedResources=true"},
+		"1.35.3": {"mode=dra", "dra.claimStatus=true"}} {
 		args := []string{"template", release, chart, "--kube-version", version}
 		for _, setting := range settings {
 			args = append(args, "--set", setting)

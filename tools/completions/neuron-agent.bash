@@ -27,7 +27,7 @@ _neuron_agent() {
       mapfile -t COMPREPLY < <(compgen -W "on off" -- "$current")
       return
       ;;
-    --node-status | --node-document | --honor-placement)
+    --node-status | --node-document | --honor-placement | --dra-claim-status)
       mapfile -t COMPREPLY < <(compgen -W "on off" -- "$current")
       return
       ;;
@@ -91,7 +91,7 @@ _neuron_agent() {
       mapfile -t COMPREPLY < <(compgen -W "--mode --root --kubelet-dir --scan-interval --host-path-prefix --core-numbering \
         --cdi --cdi-dir --neurondevice --take-over --resources --core-devices --node-groups --node-name --pod-resources-interval --kernel-log --metrics-address \
         --metrics-tls-cert --metrics-tls-key --node-document \
-        --dra-driver-name --dra-partitions --dra-pool --dra-shares --dra-taint-effect --dra-ultraserver --dra-server --pod-uid --api-server --api-token-file --api-ca-file \
+        --dra-claim-status --dra-driver-name --dra-partitions --dra-pool --dra-shares --dra-taint-effect --dra-ultraserver --dra-server --pod-uid --api-server --api-token-file --api-ca-file \
         --honor-placement --node-status --accelerated-hardware-ready --unhealthy-devices-for-node --startup-taint --log-level --once --check-config --help" -- "$current")
       ;;
     check)

@@ -12,6 +12,7 @@
 #include "agent/rpc/pod_resources.h"
 #include "plugin/dra/claim/claim_preparer.h"
 #include "plugin/dra/claim/claim_record.h"
+#include "plugin/dra/claim/claim_status.h"
 #include "plugin/dra/claim/claim_upkeep.h"
 #include "plugin/dra/claim/plugin_holders.h"
 #include "plugin/dra/serve/driver.h"
@@ -89,7 +90,9 @@ class DraDaemon {
                        .own_pod = plugin::own_pod_name()}),
         records_(store_options(options, events), [this] { return board_.node(); }),
         claims_(claims_settings(options), claims_ports(), records_, daemon_.api(), daemon_.clock()),
-        counted_(claims_, board_, daemon_.figures(), driver_),
+        claim_status_({driver_}, {[this] { return records_.held_claims(); }, [this] { return board_.node(); }},
+                      daemon_.api(), daemon_.clock()),
+        counted_(claims_, board_, daemon_.figures(), driver_, [this] { claim_status_.changed(); }),
         sweep_(driver_, options.pool_name(),
                {[this] { return listed(); }, [this] { return board_.node(); },
                 [this](int device, int core) { return daemon_.memory_in_use(board_.node(), device, core); }},
@@ -122,10 +125,16 @@ class DraDaemon {
     std::jthread publishing([this](const std::stop_token& stop) {
       if (plugin_holds_.await_first(stop)) publisher_.run(stop);
     });
+    std::jthread reporting;
+    if (options_.dra.claim_status) {
+      reporting = std::jthread([this](const std::stop_token& stop) { claim_status_.run(stop); });
+    }
     const ExitCode code = serve(signals);
-    for (std::jthread* thread : {&publishing, &keeping, &holding}) thread->request_stop();
+    for (std::jthread* thread : {&publishing, &keeping, &holding, &reporting}) thread->request_stop();
     daemon_.close();
-    for (std::jthread* thread : {&keeping, &publishing, &holding}) thread->join();
+    for (std::jthread* thread : {&keeping, &publishing, &holding, &reporting}) {
+      if (thread->joinable()) thread->join();
+    }
     const std::string reads = std::string(plugin::kDriverRead) + ", a file of a claim, or a call on ";
     return daemon_.end(code, {{daemon_.workers(), reads + options_.kubelet_dir},
                               {file_workers_, "a file in " + options_.cdi_dir + " or " + claims_directory(options_)}});
@@ -200,6 +209,7 @@ class DraDaemon {
   dra::PluginHoldWatch plugin_holds_;
   dra::RecordStore records_;
   dra::ClaimPreparer claims_;
+  dra::ClaimStatusWriter claim_status_;
   dra::CountedClaims counted_;
   dra::ClaimSweep sweep_;
   dra::ClaimUpkeep upkeep_;

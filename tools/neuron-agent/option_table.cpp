@@ -134,16 +134,14 @@ Result<int> parse_unhealthy_devices(const std::string& text) {
 }
 
 Result<ReportForm> parse_report_form(const std::string& text) {
-  if (text == "text") return ReportForm::text;
-  if (text == "json") return ReportForm::json;
+  if (text == "text" || text == "json") return text == "text" ? ReportForm::text : ReportForm::json;
   return fail(ErrorCode::invalid_argument, "`" + printable(text) + "' is neither text nor json");
 }
 
 Result<ReportForm> parse_catalogue_form(const std::string& text) {
   if (text == "yaml") return ReportForm::yaml;
   if (text == "slices") return ReportForm::slices;
-  auto form = parse_report_form(text);
-  if (form) return *form;
+  if (const auto form = parse_report_form(text)) return *form;
   return fail(refusal(text, "is none of text, json, yaml and slices"));
 }
 
@@ -287,6 +285,8 @@ const std::vector<Option> kOptions = {
     {kCheck, "--mode", "MODE", "device-plugin",
      "Intended mode of the node; dra: also check what\nclaims need (automatic where their driver ran)",
      one_of(kModes, &Options::intended_mode)},
+    {kRun, "--dra-claim-status", "WORD", "off", "Write what each prepared claim has to its\nstatus.devices: on or off",
+     one_of(kOnOff, &Options::dra, &DraOptions::claim_status)},
     {kRun | kCheck | kExplain | kCatalogue, "--dra-driver-name", "NAME", "neuron.aws.com", "Name of the claim driver",
      checked(check_driver_name, &Options::dra, &DraOptions::pool, &PoolOptions::driver)},
     {kRun | kCatalogue, "--dra-partitions", "WHAT", "none",

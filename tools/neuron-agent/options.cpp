@@ -190,10 +190,10 @@ std::vector<std::string> describe(const Options& options) {
   };
   if (is_dra) {
     const plugin::dra::PoolOptions& pool = options.dra.pool;
-    add({"dra-driver-name=" + pool.driver, "dra-partitions=" + word_of(pool.partitions),
-         "dra-pool=" + options.pool_name(), "dra-shares=" + word_of(pool.shares),
-         "dra-taint-effect=" + or_words(pool.taint_effect, "none"), "dra-ultraserver=" + word_of(pool.ultraserver),
-         "dra-server=" + or_words(options.dra.server, "unsaid"),
+    add({std::string("dra-claim-status=") + (options.dra.claim_status ? "on" : "off"), "dra-driver-name=" + pool.driver,
+         "dra-partitions=" + word_of(pool.partitions), "dra-pool=" + options.pool_name(),
+         "dra-shares=" + word_of(pool.shares), "dra-taint-effect=" + or_words(pool.taint_effect, "none"),
+         "dra-ultraserver=" + word_of(pool.ultraserver), "dra-server=" + or_words(options.dra.server, "unsaid"),
          "pod-uid=" + or_words(options.dra.pod_uid, "unknown")});
   }
   if (is_dra || options.node_status.enabled || options.honor_placement) {

@@ -32,6 +32,7 @@ struct DraOptions {
   std::string pool_name;                // --dra-pool; "" = the node's name
   std::string server;                   // --dra-server, for --once; "" = a server that accepts everything
   plugin::dra::LayoutOptions layout{};  // of that server
+  bool claim_status = false;            // --dra-claim-status
   std::string pod_uid;                  // --pod-uid; "" = this instance is never beside another
 };
 

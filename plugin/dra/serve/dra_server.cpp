@@ -13,6 +13,7 @@
 #include "agent/rpc/calls.h"
 #include "dra/v1/api.grpc.pb.h"
 #include "dra/v1beta1/api.grpc.pb.h"
+#include "dra_health/v1/api.grpc.pb.h"
 #include "dra_health/v1alpha1/api.grpc.pb.h"
 #include "plugin/kubelet/socket_file.h"
 #include "pluginregistration/v1/api.grpc.pb.h"
@@ -200,26 +201,23 @@ using ClaimServiceV1beta1 =
 
 // ---- Health
 
-v1alpha1::HealthStatus status_of(DeviceHealth::State state) {
-  switch (state) {
-    case DeviceHealth::State::healthy:
-      return v1alpha1::HEALTHY;
-    case DeviceHealth::State::unhealthy:
-      return v1alpha1::UNHEALTHY;
-    case DeviceHealth::State::unknown:
-      break;
-  }
-  return v1alpha1::UNKNOWN;
+// Of either version, which are the same but for their names.
+template <typename Status>
+Status status_of(DeviceHealth::State state) {
+  return static_cast<Status>(state == DeviceHealth::State::healthy     ? v1alpha1::HEALTHY
+                             : state == DeviceHealth::State::unhealthy ? v1alpha1::UNHEALTHY
+                                                                       : v1alpha1::UNKNOWN);
 }
 
-v1alpha1::NodeWatchResourcesResponse to_response(const HealthList& list) {
+template <typename Response>
+Response to_response(const HealthList& list) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  v1alpha1::NodeWatchResourcesResponse response;
+  Response response;
   for (const DeviceHealth& one : list.devices) {
-    v1alpha1::DeviceHealth* device = response.add_devices();
+    auto* device = response.add_devices();
     device->mutable_device()->set_pool_name(list.pool);
     device->mutable_device()->set_device_name(one.device);
-    device->set_health(status_of(one.state));
+    device->set_health(status_of<decltype(device->health())>(one.state));
     device->set_last_updated_time(std::chrono::duration_cast<std::chrono::seconds>(now).count());
     device->set_message(one.message);
   }
@@ -227,15 +225,16 @@ v1alpha1::NodeWatchResourcesResponse to_response(const HealthList& list) {
 }
 
 // Every open stream gets the hub's newest list as a whole, and again at each HealthHub::repeat().
-class HealthService final : public v1alpha1::DRAResourceHealth::CallbackService {
+template <typename Service, typename Request, typename Response>
+class HealthService final : public Service::CallbackService {
  public:
   explicit HealthService(HealthHub& hub) : hub_(hub) {}
 
-  grpc::ServerWriteReactor<v1alpha1::NodeWatchResourcesResponse>* NodeWatchResources(
-      grpc::CallbackServerContext* /*context*/, const v1alpha1::NodeWatchResourcesRequest* /*request*/) override {
-    using Stream = rpc::ListStream<v1alpha1::NodeWatchResourcesResponse, HealthList>;
+  grpc::ServerWriteReactor<Response>* NodeWatchResources(grpc::CallbackServerContext* /*context*/,
+                                                         const Request* /*request*/) override {
+    using Stream = rpc::ListStream<Response, HealthList>;
     const auto stream = Stream::open(
-        hub_, to_response, [] {}, [](Stream::End /*end*/) {});
+        hub_, to_response<Response>, [] {}, [](typename Stream::End /*end*/) {});
     Stream::join(stream);
     return stream.get();
   }
@@ -243,6 +242,10 @@ class HealthService final : public v1alpha1::DRAResourceHealth::CallbackService 
  private:
   HealthHub& hub_;
 };
+using HealthServiceV1 =
+    HealthService<::v1::DRAResourceHealth, ::v1::NodeWatchResourcesRequest, ::v1::NodeWatchResourcesResponse>;
+using HealthServiceV1alpha1 = HealthService<v1alpha1::DRAResourceHealth, v1alpha1::NodeWatchResourcesRequest,
+                                            v1alpha1::NodeWatchResourcesResponse>;
 
 // ---- Registration
 
@@ -258,8 +261,9 @@ class RegistrationService final : public pluginregistration::Registration::Callb
     response->set_type("DRAPlugin");
     response->set_name(driver_);
     response->set_endpoint(endpoint_);
-    // The kubelet takes the first that it knows (docs/reference/kubelet.md#dra).
-    for (const char* version : {"v1.DRAPlugin", "v1beta1.DRAPlugin", "v1alpha1.DRAResourceHealth"}) {
+    // The kubelet takes the first of each service that it knows (docs/reference/kubelet.md#dra).
+    for (const char* version :
+         {"v1.DRAPlugin", "v1beta1.DRAPlugin", "v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth"}) {
       response->add_supported_versions(version);
     }
     return finished(context);
@@ -324,13 +328,15 @@ struct DraServer::Services {
       : calls(std::make_shared<Calls>(parts.workers)),
         v1(parts.claims, *calls),
         v1beta1(parts.claims, *calls),
-        health(parts.health),
+        health_v1(parts.health),
+        health_v1alpha1(parts.health),
         registration(driver, endpoint, parts.on_result) {}
 
   const std::shared_ptr<Calls> calls;
   ClaimServiceV1 v1;
   ClaimServiceV1beta1 v1beta1;
-  HealthService health;
+  HealthServiceV1 health_v1;
+  HealthServiceV1alpha1 health_v1alpha1;
   RegistrationService registration;
   std::unique_ptr<grpc::Server> claims_server;
   std::unique_ptr<grpc::Server> registration_server;
@@ -346,7 +352,8 @@ Result<std::unique_ptr<DraServer>> DraServer::start(const SocketNames& names, co
   std::unique_ptr<DraServer> server(new DraServer(names, driver, parts));
   Services& services = *server->services_;
   TRY_ASSIGN(services.claims_server,
-             serve(names.claims_dir, names.claims_path(), {&services.v1, &services.v1beta1, &services.health}));
+             serve(names.claims_dir, names.claims_path(),
+                   {&services.v1, &services.v1beta1, &services.health_v1, &services.health_v1alpha1}));
   TRY(server->serve_registration_again());
   return server;
 }

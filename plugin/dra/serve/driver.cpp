@@ -244,8 +244,12 @@ void Driver::check_sockets() {
 void Driver::handle(const RegistrationResult& result) {
   if (!result.registered) {
     state_.registered = false;
-    return set_problem(fmt::format("the kubelet rejected the registration and retries: {}",
-                                   result.error.empty() ? "no reason given" : result.error));
+    // As kubelets answer that know no drivers: before 1.34, or with the gate off.
+    const bool is_too_old = result.error.find("no handler registered for plugin type") != std::string::npos;
+    return set_problem(
+        fmt::format("the kubelet rejected the registration and retries: {}{}",
+                    result.error.empty() ? "no reason given" : result.error,
+                    is_too_old ? "; dynamic resource allocation needs a kubelet of 1.34.2 or newer" : ""));
   }
   spdlog::info("driver registered driver={}", parts_.settings.name);
   state_.registered = state_.serving;

@@ -67,8 +67,9 @@ metrics::Readiness assess_readiness(const std::string& driver, const DriverState
               slices_line(slices, nothing_to_publish)};
 }
 
-CountedClaims::CountedClaims(ClaimCalls& claims, NodeBoard& board, CallFigures& figures, std::string driver)
-    : claims_(claims), board_(board), figures_(figures), driver_(std::move(driver)) {}
+CountedClaims::CountedClaims(ClaimCalls& claims, NodeBoard& board, CallFigures& figures, std::string driver,
+                             std::function<void()> prepared)
+    : claims_(claims), board_(board), figures_(figures), driver_(std::move(driver)), prepared_(std::move(prepared)) {}
 
 CallFigures::Names CountedClaims::counted_names(const std::string& driver) {
   CallFigures::Names names{{kPrepare, kUnprepare}, {kNoCode}, {driver}};
@@ -95,6 +96,7 @@ std::map<std::string, PrepareAnswer> CountedClaims::prepare(const std::vector<Cl
   auto answers = counted(
       kPrepare, [&] { return claims_.prepare(claims, stop); },
       [](const auto& one) { return !one.second.error.empty(); });
+  if (prepared_) prepared_();
   for (const auto& [uid, answer] : answers) {
     if (answer.error.empty()) figures_.gave(driver_);
     if (!answer.error.empty()) figures_.refused(reason_of(answer.why));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <stop_token>
 #include <string>
@@ -28,11 +29,12 @@ namespace neuron::plugin::dra {
 [[nodiscard]] metrics::Readiness assess_readiness(const std::string& driver, const DriverState& state,
                                                   const PublishState& slices, bool nothing_to_publish);
 
-// Decorator: counts calls, and notifies the board after each of them, since held devices may have changed. Thread-safe;
-// its arguments must outlive it.
+// Decorator: counts calls, and notifies the board after each of them, since held devices may have changed. `prepared`
+// is called after a Prepare, on its thread, and must not block. Thread-safe; its arguments must outlive it.
 class CountedClaims final : public ClaimCalls {
  public:
-  CountedClaims(ClaimCalls& claims, NodeBoard& board, CallFigures& figures, std::string driver);
+  CountedClaims(ClaimCalls& claims, NodeBoard& board, CallFigures& figures, std::string driver,
+                std::function<void()> prepared = {});
 
   // All names that claims of that driver are counted by.
   [[nodiscard]] static CallFigures::Names counted_names(const std::string& driver);
@@ -52,6 +54,7 @@ class CountedClaims final : public ClaimCalls {
   NodeBoard& board_;
   CallFigures& figures_;
   const std::string driver_;
+  const std::function<void()> prepared_;  // may be empty
   std::atomic<int> running_ = 0;
   std::atomic<bool> called_ = false;
 };

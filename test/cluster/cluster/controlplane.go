@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -23,8 +24,10 @@ type Cluster struct {
 	Kubeconfig string               // path, of the same
 
 	Etcd, APIServer, ControllerManager, Scheduler *Process
-	// Gates are given to API server, controller manager and scheduler when they are started next: "Name=false,…"; empty: defaults.
+	// Gates are given to API server, controller manager, scheduler and kubelets when they are started next: "Name=false,…"; empty: defaults.
 	Gates string
+	// APIs are served too, from the next start of the API server on: "scheduling.k8s.io/v1beta1=true,…".
+	APIs string
 	// Kubernetes is the minor version of what is started next, "1.37"; empty: the first of the run.
 	Kubernetes string
 
@@ -173,7 +176,7 @@ func (c *Cluster) StartAPIServer() error {
 	c.APIServer, err = suite.Start(env.log("kube-apiserver"), nil, append(c.gated("kube-apiserver"),
 		"--etcd-servers=http://127.0.0.1:2379", "--bind-address=0.0.0.0", "--secure-port=443", "--advertise-address="+gateway,
 		"--service-cluster-ip-range="+serviceRange, "--authorization-mode=Node,RBAC",
-		"--runtime-config=resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true", // as claims of older clients are made
+		"--runtime-config="+strings.TrimSuffix("resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true,"+c.APIs, ","), // as older clients make claims
 		"--enable-admission-plugins=NodeRestriction", "--allow-privileged=true", "--cert-dir="+c.pki,
 		"--client-ca-file="+c.file("ca.crt"), "--tls-cert-file="+c.file("apiserver.crt"),
 		"--tls-private-key-file="+c.file("apiserver.key"),

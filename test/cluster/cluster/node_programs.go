@@ -153,6 +153,9 @@ func (n *Node) StartContainerd() error {
 func (n *Node) StartKubelet() error {
 	arguments := []string{env.kube(n.Kubernetes, "kubelet"), "--config", kubernetesDir + "/kubelet.json", "--kubeconfig",
 		kubernetesDir + "/kubelet.kubeconfig", "--hostname-override", n.Name, "--node-ip", n.Address(), "-v", "2"}
+	if n.cluster.Gates != "" {
+		arguments = append(arguments, "--feature-gates="+n.cluster.Gates)
+	}
 	if n.KubeletRoot != "" {
 		arguments = append(arguments, "--root-dir", n.KubeletRoot)
 	}

@@ -37,13 +37,15 @@ TEST(DraOptions, DefaultsAreThoseOfAPod) {
   const Parsed parsed = parse_dra({});
   EXPECT_EQ(parsed.error, "");
   EXPECT_THAT(describe(parsed.options),
-              IsSupersetOf({"mode=dra", "dra-driver-name=neuron.aws.com", "dra-partitions=none", "dra-pool=node-1",
-                            "dra-shares=auto", "dra-taint-effect=NoSchedule", "dra-ultraserver=node",
+              IsSupersetOf({"mode=dra", "dra-claim-status=off", "dra-driver-name=neuron.aws.com", "dra-partitions=none",
+                            "dra-pool=node-1", "dra-shares=auto", "dra-taint-effect=NoSchedule", "dra-ultraserver=node",
                             "api-server=in-cluster"}));
 }
 
 TEST(DraOptions, EachHasAFlag) {
-  const Parsed parsed = parse_dra({"--dra-driver-name",
+  const Parsed parsed = parse_dra({"--dra-claim-status",
+                                   "on",
+                                   "--dra-driver-name",
                                    "neuron.example.org",
                                    "--dra-partitions",
                                    "cores",
@@ -68,17 +70,18 @@ TEST(DraOptions, EachHasAFlag) {
                                    "/c"});
   EXPECT_EQ(parsed.error, "");
   EXPECT_EQ(parsed.options.dra.pool.taint_effect, "");
-  EXPECT_THAT(
-      describe(parsed.options),
-      IsSupersetOf({"dra-driver-name=neuron.example.org", "dra-partitions=cores", "dra-pool=row-1/node-1",
-                    "dra-shares=on", "dra-taint-effect=none", "dra-ultraserver=devices", "dra-server=1.35.2",
-                    "pod-uid=0a-1b", "api-server=https://10.0.0.1:6443", "api-token-file=/t", "api-ca-file=/c"}));
+  EXPECT_THAT(describe(parsed.options),
+              IsSupersetOf({"dra-claim-status=on", "dra-driver-name=neuron.example.org", "dra-partitions=cores",
+                            "dra-pool=row-1/node-1", "dra-shares=on", "dra-taint-effect=none",
+                            "dra-ultraserver=devices", "dra-server=1.35.2", "pod-uid=0a-1b",
+                            "api-server=https://10.0.0.1:6443", "api-token-file=/t", "api-ca-file=/c"}));
 }
 
 TEST(DraOptions, EachHasAVariable) {
   const std::vector<std::pair<const char*, const char*>> variables = {{"NEURON_AGENT_MODE", "dra"},
                                                                       {"NODE_NAME", "node-2"},
                                                                       {"POD_UID", "u-1"},
+                                                                      {"NEURON_AGENT_DRA_CLAIM_STATUS", "on"},
                                                                       {"NEURON_AGENT_DRA_DRIVER_NAME", "a.b"},
                                                                       {"NEURON_AGENT_DRA_PARTITIONS", "groups"},
                                                                       {"NEURON_AGENT_DRA_POOL", "p"},
@@ -93,11 +96,11 @@ TEST(DraOptions, EachHasAVariable) {
   const Parsed parsed = parse({});
   for (const auto& [name, value] : variables) ::unsetenv(name);
   EXPECT_EQ(parsed.error, "");
-  EXPECT_THAT(
-      describe(parsed.options),
-      IsSupersetOf({"mode=dra", "node-name=node-2", "pod-uid=u-1", "dra-driver-name=a.b", "dra-partitions=groups",
-                    "dra-pool=p", "dra-shares=on", "dra-taint-effect=NoExecute", "dra-ultraserver=devices",
-                    "dra-server=1.36.3", "api-server=https://a", "api-token-file=/t", "api-ca-file=/c"}));
+  EXPECT_THAT(describe(parsed.options),
+              IsSupersetOf({"mode=dra", "node-name=node-2", "pod-uid=u-1", "dra-claim-status=on", "dra-driver-name=a.b",
+                            "dra-partitions=groups", "dra-pool=p", "dra-shares=on", "dra-taint-effect=NoExecute",
+                            "dra-ultraserver=devices", "dra-server=1.36.3", "api-server=https://a", "api-token-file=/t",
+                            "api-ca-file=/c"}));
 }
 
 TEST(DraOptions, ABadValueIsNamedWithItsFlag) {
@@ -105,9 +108,10 @@ TEST(DraOptions, ABadValueIsNamedWithItsFlag) {
       {"--dra-driver-name", "Neuron"}, {"--dra-driver-name", std::string(64, 'a')},
       {"--dra-driver-name", "a..b"},   {"--dra-partitions", "most"},
       {"--dra-pool", "a//b"},          {"--dra-taint-effect", "PreferNoSchedule"},
-      {"--dra-shares", "yes"},         {"--dra-ultraserver", "both"},
-      {"--dra-server", "1.33.0"},      {"--dra-server", "newest"},
-      {"--pod-uid", "../x"},           {"--api-server", "http://a"}};
+      {"--dra-claim-status", "yes"},   {"--dra-shares", "yes"},
+      {"--dra-ultraserver", "both"},   {"--dra-server", "1.33.0"},
+      {"--dra-server", "newest"},      {"--pod-uid", "../x"},
+      {"--api-server", "http://a"}};
   for (const auto& [flag, value] : bad) {
     EXPECT_THAT(parse_dra({flag, value}).error, HasSubstr(flag)) << value;
   }

@@ -34,7 +34,8 @@ TEST_F(DraServerTest, TellsTheKubeletWhoItIsAndWhereInItsOrder) {
   await(kubelet);
   const auto plugin = kubelet.plugin(kDriver);
   EXPECT_EQ(plugin->endpoint, claims_dir() + "/dra-uid-1.sock");
-  EXPECT_THAT(plugin->offered, ElementsAre("v1.DRAPlugin", "v1beta1.DRAPlugin", "v1alpha1.DRAResourceHealth"));
+  EXPECT_THAT(plugin->offered,
+              ElementsAre("v1.DRAPlugin", "v1beta1.DRAPlugin", "v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth"));
   EXPECT_EQ(plugin->version, "v1.DRAPlugin");
 }
 
@@ -103,6 +104,21 @@ TEST_F(DraServerTest, HealthIsToldAtOnceOnChangeAndAgainWhenAsked) {
   EXPECT_TRUE(kubelet.wait_for([&] { return kubelet.health_messages() > messages; }, kPatience));
   publish("neuron-device-0", DeviceHealth::State::unknown);
   EXPECT_TRUE(kubelet.wait_for([&] { return shows(v1alpha1::UNKNOWN, ""); }, kPatience));
+}
+
+// Kubelets from 1.37 ask for v1, older ones for v1alpha1; both say the same.
+TEST_F(DraServerTest, HealthIsToldInBothVersions) {
+  publish("neuron-device-0", DeviceHealth::State::unhealthy, "3 errors");
+  serve();
+  for (const char* version : {"v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth"}) {
+    FakeDraKubelet::Options options;
+    if (version == std::string("v1alpha1.DRAResourceHealth")) options.knows_health = {version};
+    const FakeDraKubelet kubelet(kubelet_dir, options);
+    ASSERT_TRUE(kubelet.wait_for([&] { return kubelet.health_messages() > 0; }, kPatience)) << version;
+    EXPECT_EQ(kubelet.plugin(kDriver)->health_version, version);
+    EXPECT_EQ(kubelet.health().at("node-1/neuron-device-0").status, v1alpha1::UNHEALTHY) << version;
+    EXPECT_EQ(kubelet.health().at("node-1/neuron-device-0").message, "3 errors") << version;
+  }
 }
 
 TEST_F(DraServerTest, EndsInTimeWithAStreamOpenAndACallThatDoesNotListen) {

@@ -153,6 +153,8 @@ TEST_F(DriverTest, ARefusalIsSaidAndTheKubeletTriesAgain) {
   ASSERT_TRUE(await(kubelet, [&] { return !driver.state().problem.empty(); }));
   EXPECT_THAT(driver.state().problem, HasSubstr("endpoint is in use"));
   EXPECT_EQ(driver.registered, 0);
+  kubelet.refuse("RegisterPlugin error -- no handler registered for plugin type: DRAPlugin at socket x");
+  EXPECT_TRUE(await(kubelet, [&] { return driver.state().problem.find("1.34.2 or newer") != std::string::npos; }));
   kubelet.refuse("");
   EXPECT_TRUE(await(kubelet, [&] { return driver.state().registered; }));
 }

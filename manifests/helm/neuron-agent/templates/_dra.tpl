@@ -30,6 +30,9 @@
 {{- with .Values.dra.taintEffect }}
 - --dra-taint-effect={{ . }}
 {{- end }}
+{{- if .Values.dra.claimStatus }}
+- --dra-claim-status=on
+{{- end }}
 {{- include "neuron-agent.commonArgs" . }}
 {{- end -}}
 
@@ -118,6 +121,7 @@ spec:
 {{- if not .Values.neuron.enabled }}{{ fail (printf "mode %s goes with neuron.enabled: it says how Neuron nodes are served" .Values.mode) }}{{ end -}}
 {{- if semverCompare "<1.34.0-0" .Capabilities.KubeVersion.Version }}{{ fail (printf "mode %s needs Kubernetes 1.34.2 or newer; this is %s" .Values.mode .Capabilities.KubeVersion.Version) }}{{ end -}}
 {{- if and .Values.dra.extendedResources (semverCompare "<1.36.0-0" .Capabilities.KubeVersion.Version) }}{{ fail (printf "dra.extendedResources needs control plane and kubelets of 1.36 or newer: older kubelets start pods without their devices; this is %s" .Capabilities.KubeVersion.Version) }}{{ end -}}
+{{- if and .Values.dra.claimStatus (semverCompare "<1.36.0-0" .Capabilities.KubeVersion.Version) }}{{ fail (printf "dra.claimStatus needs Kubernetes 1.36 or newer: older servers would let the driver change the allocation of any claim; this is %s" .Capabilities.KubeVersion.Version) }}{{ end -}}
 {{- range .Values.env }}{{ if has .name (list "NODE_NAME" "POD_UID") }}{{ fail (printf "mode %s sets %s itself: take it out of env" $.Values.mode .name) }}{{ end }}{{ end -}}
 {{- if and .Values.daemonSetName (eq .Values.daemonSetName (include "neuron-agent.draName" .)) }}{{ fail "daemonSetName is the name of the driver's DaemonSet: choose another" }}{{ end -}}
 {{- end -}}

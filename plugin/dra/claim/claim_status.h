@@ -1,0 +1,79 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "agent/base/clock.h"
+#include "agent/base/mutex.h"
+#include "agent/grant/grant.h"
+#include "agent/kube/api.h"
+#include "agent/kube/limits.h"
+#include "plugin/dra/claim/claim_record.h"
+
+// status.devices of prepared claims (KEP-4817): what a claim has on its node, shown where its users may look.
+namespace neuron::plugin::dra {
+
+// A ResourceClaim for a server-side apply on its status: of each of the claim's devices that it is prepared, and data
+// about it (docs/dra.md#status-of-claims). `node`: nullptr, and hardware that it lacks: without data. Pure.
+[[nodiscard]] std::string claim_status_text(const ClaimRecord& record, std::string_view driver,
+                                            const grant::NodeUnits* node, std::chrono::system_clock::time_point now);
+
+// Writes it, once for each prepared claim: one PATCH, or at the start of the agent one GET, which shows whether an
+// earlier instance did. Nothing waits for it. The server removes what it wrote with the claim's allocation.
+//
+// changed() from any thread, never blocks; run() and turn() are one thread's.
+class ClaimStatusWriter {
+ public:
+  struct Settings {
+    std::string driver;
+    std::function<std::chrono::system_clock::time_point()> wall = [] { return std::chrono::system_clock::now(); };
+  };
+  // Must not block.
+  struct Ports {
+    std::function<ClaimRecords()> records;        // completed claims
+    std::function<grant::NodeUnitsPtr()> node{};  // of the newest scan; nullptr before the first
+  };
+  static constexpr std::chrono::milliseconds kFirstRetry{1000}, kLongestRetry{60'000};
+  static constexpr std::chrono::minutes kRefusedRetry{5};  // 401 and 403: an administrator has to act
+
+  // `api` and `clock` must outlive it.
+  ClaimStatusWriter(Settings settings, Ports ports, kube::Api& api, const Clock& clock);
+
+  void changed() EXCLUDES(mutex_);  // the records may have
+
+  // Until `stop` is requested and a call in flight has ended (ApiClient::close() ends it).
+  void run(const std::stop_token& stop) EXCLUDES(mutex_);
+
+  // One step of run(): writes what is not written, until a call fails; the time until the next. For tests.
+  [[nodiscard]] std::chrono::milliseconds turn();
+
+ private:
+  [[nodiscard]] Result<void> write(const ClaimRecord& record);
+  [[nodiscard]] Result<bool> is_written(const ClaimRecord& record);
+  [[nodiscard]] bool finish(const ClaimRecord& record, const Result<void>& written);
+
+  const Settings settings_;
+  const Ports ports_;
+  kube::Api& api_;
+  const Clock& clock_;
+
+  // For the thread in run().
+  kube::Backoff backoff_{kFirstRetry, kLongestRetry};
+  SteadyTime not_before_{};
+  bool is_first_ = true;                     // claims of an earlier instance are not seen yet
+  std::map<std::string, std::string> done_;  // uid of a claim and its resourceVersion as it was prepared
+  std::string error_;                        // as logged last
+
+  Mutex mutex_;
+  std::condition_variable_any woken_;
+  std::uint64_t wakes_ GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace neuron::plugin::dra
