@@ -86,7 +86,8 @@ class DraDaemon {
                        .changed = [this] { board_.marks_changed(); },
                        .driver = driver_,
                        .stored = [this] { return stored_allocations(checkpoint_); },
-                       .own_pod = plugin::own_pod_name()}),
+                       .own_pod = plugin::own_pod_name(),
+                       .asked = [this] { events_.post(dra::NodeScanned{}); }}),
         records_(store_options(options, events), [this] { return board_.node(); }),
         claims_(claims_settings(options), claims_ports(), records_, daemon_.api(), daemon_.clock()),
         counted_(claims_, board_, daemon_.figures(), driver_),
@@ -114,7 +115,7 @@ class DraDaemon {
         [this](grant::NodeUnitsPtr node) {
           board_.set_node(std::move(node));
           upkeep_.node_changed();
-          events_.post(dra::NodeScanned{});
+          plugin_holds_.scanned();
         },
         {.holdings = [this] { return holdings(dra::ClaimUsers::first); },
          .numbered = [this](model::SnapshotPtr scanned) { return board_.numbered(std::move(scanned)); },
@@ -168,7 +169,7 @@ class DraDaemon {
     ports.memory_in_use = [this](int device, int core) { return daemon_.memory_in_use(board_.node(), device, core); };
     ports.run = daemon_.runner();
     ports.post = daemon_.scheduler();
-    ports.plugin_holders = [this] { return plugin_holds_.holders(); };
+    ports.plugin_holders = [this] { return plugin_holds_.known_holders(); };
     ports.pods = [this]() -> Result<dra::PodsOfClaims::PodNames> {
       TRY_ASSIGN(const auto pods, listed());
       dra::PodsOfClaims::PodNames names;

@@ -158,9 +158,12 @@ Result<ChosenShares> ClaimPreparer::choose(const Call& call, const Pending& pend
     if (other.ref.uid == uid) continue;
     beside.add(other.is_done && other.before ? other.before->held() : other.plan.held());
   }
-  const auto pick = [&](const Hardware& reserved, const ChosenShares& kept) {
+  const auto pick = [&](const Hardware& reserved, const ChosenShares& kept) -> Result<ChosenShares> {
     const ClaimRecords records = store_.held_claims();  // newer than the call's view
-    const PluginHolders holders = ports_.plugin_holders ? ports_.plugin_holders() : PluginHolders();
+    PluginHolders holders;
+    if (ports_.plugin_holders) {
+      TRY_ASSIGN(holders, ports_.plugin_holders());
+    }
     return choose_shares(pending.claim, {node, *call.seen, settings_.taint, records, holders, reserved, beside}, kept);
   };
   return reservations_.reserve(call.number, uid, pick);
@@ -196,8 +199,9 @@ Result<void> ClaimPreparer::plan(Call& call, Pending& pending) {
   TRY(check_groups(pending.plan, pending.before.get(), *call.node));
   const Hardware held = pending.plan.held();
   if (auto error = conflict(call.view.records, pending.ref.uid, held)) return fail(*std::move(error));
-  if (!ports_.plugin_holders) return {};
-  if (auto error = conflict(ports_.plugin_holders(), held)) return fail(*std::move(error));
+  if (!ports_.plugin_holders || held.empty()) return {};
+  TRY_ASSIGN(const PluginHolders holders, ports_.plugin_holders());
+  if (auto error = conflict(holders, held)) return fail(*std::move(error));
   return {};
 }
 

@@ -66,7 +66,8 @@ class ClaimPreparer final : public ClaimCalls {
     std::function<std::optional<std::uint64_t>(int device, int physical_core)> memory_in_use;  // as MemoryGate::Ports
     std::function<void(MemoryGate::Job)> run;
     std::function<void(SteadyTime, MemoryGate::Job)> post;
-    std::function<PluginHolders()> plugin_holders{};  // must not block. Empty: there are none
+    // Must not block. Errors: unavailable while they are not known. Empty: there are none.
+    std::function<Result<PluginHolders>()> plugin_holders{};
     // Every pod that the kubelet has here, also one that holds nothing yet: which pods of a group may use a claim. May
     // block. Empty: not known.
     PodsOfClaims::Here pods{};

@@ -162,7 +162,7 @@ class ClaimsTest : public testing::Test {
   std::vector<model::Allocation> listed_;
   std::string own_pod_;
   Result<PodsOfClaims::PodNames> pods_here_ = PodsOfClaims::PodNames();
-  PluginHolders plugin_holders_;
+  Result<PluginHolders> plugin_holders_ = PluginHolders();
   std::unique_ptr<Instance> agent_;
 };
 
