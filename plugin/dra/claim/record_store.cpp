@@ -212,8 +212,9 @@ Result<void> RecordStore::write_cdi(const ClaimRecord& record) {
   const grant::NodeUnitsPtr node = node_();
   if (!node && cdi_.has(record.uid)) return {};
   const bool is_ours = node && !record.is_unread;  // another version's file is its own
-  auto written =
-      cdi_.write(record.uid, is_ours ? newest_cdi_text(record.cdi_text, record.uid, {*node, grant_}) : record.cdi_text);
+  auto written = cdi_.write(record.uid, is_ours ? newest_cdi_text(record.cdi_text, record.uid, {*node, grant_},
+                                                                  record.node_lnc)
+                                                : record.cdi_text);
   if (written || !cdi_.is_dead()) return written;
   if (cdi_is_dead_) cdi_is_dead_();
   Error error = std::move(written).error();
