@@ -151,6 +151,39 @@ TEST_F(PublisherServersTest, InAnUpgradeTheShapeIsThatOfTheLowerServer) {
   expect_published(pool);
 }
 
+// The agent is restarted meanwhile: what it hears first may be the newer server.
+TEST_F(PublisherServersTest, ANewInstanceContinuesWithTheLowerServer) {
+  const Pool pool = TestNode("trn1.32xlarge").pool();
+  set_server("36", "v1.36.1", true);
+  publish(pool);
+  expect_published(pool, {SliceShape::plain, true});
+  set_server("37", "v1.37.2", true);
+  SlicePublisher next(admission_, {"neuron.aws.com", "n1", "n1"}, clock_);
+  const auto settle_next = [&] {
+    while (next.turn() == 0ms) {
+    }
+  };
+  next.set_pool(pool);
+  settle_next();
+  EXPECT_TRUE(next.state().published);
+  EXPECT_FALSE(has_shared_counters(stored()));
+  EXPECT_FALSE(std::ranges::any_of(stored(), has_shares));
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_FALSE(has_shared_counters(stored())) << "round " << round;
+    clock_.advance(5min);
+    next.on_synced();
+    settle_next();
+  }
+  EXPECT_TRUE(has_shared_counters(stored())) << "after three equal answers";
+
+  SlicePublisher third(admission_, {"neuron.aws.com", "n1", "n1"}, clock_);
+  const std::size_t before = writes();
+  third.set_pool(pool);
+  while (third.turn() == 0ms) {
+  }
+  EXPECT_EQ(writes(), before + 1) << "a dry run, and no slice";
+}
+
 // The same of gates: servers of one version with different flags.
 TEST_F(PublisherServersTest, CountersAreOfferedAgainOnlyAfterSeveralEqualAnswers) {
   set_server("35", "v1.35.6", false);
