@@ -122,6 +122,8 @@ class DraDaemon {
          .by_container = [this] { return holdings(dra::ClaimUsers::each); }});
     std::jthread holding([this](const std::stop_token& stop) { plugin_holds_.run(stop); });
     std::jthread publishing([this](const std::stop_token& stop) {
+      while (!plugin_holds_.await_registered(stop, publisher_.check_early()) && !stop.stop_requested()) {
+      }
       if (plugin_holds_.await_first(stop)) publisher_.run(stop);
     });
     const ExitCode code = serve(signals);

@@ -133,6 +133,12 @@ void PluginHoldWatch::wait(const std::stop_token& stop, std::chrono::millisecond
   }
 }
 
+bool PluginHoldWatch::await_registered(const std::stop_token& stop, std::chrono::milliseconds longest) {
+  wait(stop, longest, &PluginHoldWatch::registered_);
+  const MutexLock lock(mutex_);
+  return registered_;
+}
+
 bool PluginHoldWatch::await_first(const std::stop_token& stop) {
   wait(stop, kForEver, &PluginHoldWatch::registered_);
   wait(stop, patience_, &PluginHoldWatch::known_);

@@ -86,6 +86,8 @@ class PluginHoldWatch {
   // patience.
   [[nodiscard]] Result<PluginHolders> known_holders() const EXCLUDES(mutex_);
 
+  // Blocks until the kubelet has registered the driver, a stop is requested, or so long. Whether it has.
+  [[nodiscard]] bool await_registered(const std::stop_token& stop, std::chrono::milliseconds longest) EXCLUDES(mutex_);
   // Blocks until the kubelet has registered the driver and listed the holdings. For the first there is no bound: pods
   // that the scheduler sends to a node whose kubelet has no driver wait for a minute and more, and readiness shows it
   // meanwhile. For the second there is: `patience`. False: a stop was requested first.

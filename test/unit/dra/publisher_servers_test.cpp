@@ -349,6 +349,21 @@ TEST_F(PublisherServersTest, Pain10OldServersAndKubeletsAreRefusedInWords) {
   EXPECT_TRUE(publisher_.state().published);
 }
 
+// No kubelet takes the driver then, and nothing is published.
+TEST_F(PublisherServersTest, AnOldServerIsNamedBeforeAnythingMayBePublished) {
+  set_server("33", "v1.33.4", true);
+  EXPECT_LE(publisher_.check_early(), SlicePublisher::kLongestRetry);
+  EXPECT_THAT(publisher_.state().error, HasSubstr("available from 1.34"));
+  set_server("36", "v1.36.3", true);
+  put_node("v1.33.4");
+  static_cast<void>(publisher_.check_early());
+  EXPECT_THAT(publisher_.state().error, HasSubstr("kubelet is 1.33.4"));
+  put_node("v1.36.3");
+  EXPECT_EQ(publisher_.check_early(), PoolWriter::kFactsAge);
+  EXPECT_EQ(publisher_.state().error, "");
+  EXPECT_EQ(writes(), 0U);
+}
+
 TEST_F(PublisherServersTest, Pain12WhatIsInvalidIsNotSentAgainBeforeItHasChanged) {
   TestNode node("inf2.24xlarge");
   api_.set_validation([](const Json& object) {
