@@ -182,7 +182,10 @@ void ClaimUpkeep::run(const std::stop_token& stop) {
     ::poll(fds.data(), fds.size(), static_cast<int>(std::max(left, milliseconds{0}).count()));
     if (stop.stop_requested()) return;
     wakeup_->clear();
-    if (end_repair()) repair_at = ports_.clock.now() + kPause;
+    if (end_repair()) {
+      repair_at = ports_.clock.now() + (watch_ ? kPause : kUnwatched);
+      is_wanted |= !watch_;
+    }
     if (take_news()) is_wanted = true;
     store_.set_hanging(writer_.is_late());
     if (ports_.clock.now() < sweep_at) continue;
@@ -205,8 +208,8 @@ bool ClaimUpkeep::begin_repair() {
   if (writer_.is_running()) return false;
   new_watch_ = watch_ ? nullptr : std::make_shared<std::optional<CdiWatch>>();
   return writer_.begin(
-      [&store = store_, watch = new_watch_, directory = settings_.cdi_directory] {
-        if (watch) *watch = CdiWatch::open(directory);
+      [&store = store_, watch = new_watch_, open = ports_.watch, directory = settings_.cdi_directory] {
+        if (watch) *watch = open(directory);
         const auto repaired = store.repair();
         return CdiWriter::Written{.error = repaired ? "" : repaired.error().message};
       },

@@ -101,6 +101,7 @@ class ClaimUpkeep {
  public:
   static constexpr std::chrono::seconds kSweepEvery{60};
   static constexpr std::chrono::milliseconds kPause{200};  // between two repairs
+  static constexpr std::chrono::seconds kUnwatched{2};     // the same while nothing tells which files have gone
 
   using Run = std::function<void(std::function<void()>)>;  // on a thread that may hang
 
@@ -115,6 +116,7 @@ class ClaimUpkeep {
     Run run_sweep;
     std::function<void()> changed;
     const Clock& clock;
+    std::function<std::optional<CdiWatch>(const std::string&)> watch = CdiWatch::open;
   };
   ClaimUpkeep(RecordStore& store, ClaimSweep& sweep, Settings settings, Ports ports);
 
