@@ -37,8 +37,8 @@ TEST(ClaimsNodeStatus, WhatIsTooOldIsNamedWithoutARegistration) {
   ClaimsNode node("trn1.32xlarge");
   node.extra_arguments = {"--metrics-address", "127.0.0.1:0"};
   node.remove("/api/v1/nodes/node-1");
-  node.put("/api/v1/nodes", {{"metadata", {{"name", "node-1"}}},
-                             {"status", {{"nodeInfo", {{"kubeletVersion", "v1.33.5"}}}}}});
+  node.put("/api/v1/nodes",
+           {{"metadata", {{"name", "node-1"}}}, {"status", {{"nodeInfo", {{"kubeletVersion", "v1.33.5"}}}}}});
   node.host.write();
   node.start_agent();
   const std::string why = "this node's kubelet is 1.33.5: dynamic resource allocation needs 1.34.2";

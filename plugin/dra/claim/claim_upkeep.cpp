@@ -88,7 +88,8 @@ Result<std::vector<std::string>> ClaimSweep::sweep() {
   if (!node || view.records.empty()) return released;
   const SteadyTime asked_at = clock_.now();
   TRY_ASSIGN(auto listed, ports_.listed());
-  lists_.set_listed(listed, [](const auto&) { return false; }, asked_at);
+  lists_.set_listed(
+      listed, [](const auto&) { return false; }, asked_at);
   const bool is_whole_list = lists_.is_whole() && !listed.empty();  // a kubelet that has just started lists nothing
   std::erase_if(listed, [&](const auto& one) { return one.claim.empty() || one.resource_name != driver_; });
   const auto is_known = [&](const auto& one) { return view.records.contains(one.first); };

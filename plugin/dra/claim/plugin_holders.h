@@ -48,9 +48,9 @@ void taint_held(Pool& pool, const grant::NodeUnits& node, const PluginHolders& h
 [[nodiscard]] std::optional<Error> conflict(const PluginHolders& holders, const Hardware& hardware);
 
 // Asks the kubelet what containers hold through a device plugin, or by claims of another driver such as this one under
-// its earlier name: after the first scan, again when the kubelet takes the driver, then often while they hold something,
-// and now and then otherwise. Until it is known nothing is published and no claim prepared.
-// PodResources List is the only source: the pod of the driver sees no directory but its own. Thread-safe.
+// its earlier name: after the first scan, again when the kubelet takes the driver, then often while they hold
+// something, and now and then otherwise. Until it is known nothing is published and no claim prepared. PodResources
+// List is the only source: the pod of the driver sees no directory but its own. Thread-safe.
 class PluginHoldWatch {
  public:
   static constexpr std::chrono::seconds kWhileHeld{10};

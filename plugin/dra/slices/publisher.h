@@ -271,9 +271,9 @@ class SlicePublisher final : public kube::WatchSink {
   void compare_again() EXCLUDES(mutex_);
   [[nodiscard]] PublishState state() const EXCLUDES(mutex_);
 
-  // While nothing may be published yet: whether something could be. The kubelet of a server that is too old, or one that
-  // is too old itself, never takes the driver, so that run() is never called; state() and the log say why. The time
-  // until the next call. On the thread of run().
+  // While nothing may be published yet: whether something could be. The kubelet of a server that is too old, or one
+  // that is too old itself, never takes the driver, so that run() is never called; state() and the log say why. The
+  // time until the next call. On the thread of run().
   [[nodiscard]] std::chrono::milliseconds check_early() EXCLUDES(mutex_);
 
   // Until `stop` is requested; then a running call still takes its time (ApiClient::close() ends it).

@@ -182,6 +182,32 @@ TEST_F(ClaimSweepTest, AnInterfaceStaysForTheGracePeriodOfItsPod) {
   EXPECT_THAT(sweep(), ElementsAre("default/nic (uid uid-nic)"));
 }
 
+// Another pod uses the claim later, and its containers may run for longer.
+TEST_F(ClaimSweepTest, ALaterPodsLongerGracePeriodCounts) {
+  const auto pod = [this](const std::string& name, int grace) {
+    json pod = pod_json(name, "uid-of-" + name, {{"main", {{"nic", ""}}}});
+    pod["spec"]["terminationGracePeriodSeconds"] = grace;
+    api_.put("/api/v1/namespaces/default/pods/" + name, pod);
+  };
+  json claim = claim_json("nic", "uid-nic", {{"nics", "efa-" + node_->efa(0).name}});
+  for (const auto& [name, grace] : {std::pair{"p1", 30}, std::pair{"p2", 600}, std::pair{"p3", 60}}) {
+    reserve_for(claim, name, std::string("uid-of-") + name);
+    api_.put(claim_path("nic"), claim);
+    pod(name, grace);
+    ASSERT_EQ(prepare("nic").error, "");
+  }
+  api_.forget_calls();
+  ASSERT_EQ(prepare("nic").error, "");
+  EXPECT_EQ(api_.calls().size(), 1U) << "each pod is read once";
+  restart();
+  api_.drop(claim_path("nic"));
+  EXPECT_THAT(sweep(), IsEmpty());
+  clock_.advance(std::chrono::seconds(599) + ClaimSweep::kGraceMargin);
+  EXPECT_THAT(sweep(), IsEmpty());
+  clock_.advance(std::chrono::seconds(1));
+  EXPECT_THAT(sweep(), ElementsAre("default/nic (uid uid-nic)"));
+}
+
 TEST_F(ClaimSweepTest, TheGracePeriodOutlivesARestart) {
   prepare_interface(std::nullopt);  // 30 s
   restart();
