@@ -43,11 +43,16 @@ std::optional<std::uint64_t> process_memory_of_core(const FsRoot& root, int devi
   const std::string folder =
       device_path(device) + "/neuron_core" + std::to_string(physical_core) + "/stats/memory_usage/device_mem/";
   std::optional<std::uint64_t> sum;
+  bool is_whole = true;
   for (const char* kind : kKinds) {
     const auto text = root.read_attribute(folder + kind + "/total");
+    if (!text && is_absent(text.error())) continue;
     const auto bytes = text ? parse_u64(*text) : std::nullopt;
-    if (bytes && *bytes <= limit.value_or(kAboveAnyDevice)) sum = sum.value_or(0) + *bytes;
+    const bool is_usable = bytes && *bytes <= limit.value_or(kAboveAnyDevice);
+    if (is_usable) sum = sum.value_or(0) + *bytes;
+    is_whole = is_whole && is_usable;
   }
+  if (sum == std::uint64_t{0} && !is_whole) return std::nullopt;
   return sum;
 }
 

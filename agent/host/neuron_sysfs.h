@@ -20,7 +20,8 @@ namespace neuron::host {
 // Bytes of device memory that processes own on one physical core now, without the driver's own (driver_memory,
 // notifications, dma_rings): .../neuron_core<core>/stats/memory_usage/device_mem/<kind>/total. Live in every driver
 // version. A kind with more than `limit`, the device's memory, is unknown: such a counter went below zero
-// (docs/reference/driver.md#reading-counters). nullopt: no kind is known. Any thread; blocks on file reads.
+// (docs/reference/driver.md#reading-counters). nullopt: no kind is known, or the known ones are 0 and another that the
+// driver has is not. Any thread; blocks on file reads.
 [[nodiscard]] std::optional<std::uint64_t> process_memory_of_core(const FsRoot& root, int device, int physical_core,
                                                                   std::optional<std::uint64_t> limit = std::nullopt);
 

@@ -32,6 +32,24 @@ TEST(ClaimsNodeStatus, AFaultAndItsEndAreTold) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
 
+// A kubelet that is too old for claims never takes the driver.
+TEST(ClaimsNodeStatus, WhatIsTooOldIsNamedWithoutARegistration) {
+  ClaimsNode node("trn1.32xlarge");
+  node.extra_arguments = {"--metrics-address", "127.0.0.1:0"};
+  node.remove("/api/v1/nodes/node-1");
+  node.put("/api/v1/nodes",
+           {{"metadata", {{"name", "node-1"}}}, {"status", {{"nodeInfo", {{"kubeletVersion", "v1.33.5"}}}}}});
+  node.host.write();
+  node.start_agent();
+  const std::string why = "this node's kubelet is 1.33.5: dynamic resource allocation needs 1.34.2";
+  EXPECT_TRUE(node.wait_for([&] { return node.agent->log().find(why) != std::string::npos; })) << node.agent->log();
+  const std::string said = "probe server listening address=127.0.0.1:";
+  ASSERT_TRUE(node.wait_for([&] { return node.agent->log().find(said) != std::string::npos; }));
+  const std::string log = node.agent->log();
+  const auto port = static_cast<std::uint16_t>(std::stoi(log.substr(log.find(said) + said.size())));
+  EXPECT_TRUE(node.wait_for([&] { return http_get(port, "/readyz").body.find(why) != std::string::npos; }));
+}
+
 // Whoever publishes slices reads the Node for its uid.
 TEST(ClaimsNodePlace, MetricsSayInWhichZoneItIs) {
   ClaimsNode node("trn1.32xlarge");

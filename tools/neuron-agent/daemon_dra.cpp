@@ -87,7 +87,8 @@ class DraDaemon {
                        .changed = [this] { board_.marks_changed(); },
                        .driver = driver_,
                        .stored = [this] { return stored_allocations(checkpoint_); },
-                       .own_pod = plugin::own_pod_name()}),
+                       .own_pod = plugin::own_pod_name(),
+                       .asked = [this] { events_.post(dra::NodeScanned{}); }}),
         records_(store_options(options, events), [this] { return board_.node(); }),
         claims_(claims_settings(options), claims_ports(), records_, daemon_.api(), daemon_.clock()),
         claim_status_({driver_}, {[this] { return records_.held_claims(); }, [this] { return board_.node(); }},
@@ -95,7 +96,8 @@ class DraDaemon {
         counted_(claims_, board_, daemon_.figures(), driver_, [this] { claim_status_.changed(); }),
         sweep_(driver_, options.pool_name(),
                {[this] { return listed(); }, [this] { return board_.node(); },
-                [this](int device, int core) { return daemon_.memory_in_use(board_.node(), device, core); }},
+                [this](int device, int core) { return daemon_.memory_in_use(board_.node(), device, core); },
+                plugin::own_pod_name()},
                records_, daemon_.api(), daemon_.clock()),
         upkeep_(records_, sweep_, {options.cdi_dir, claims_directory(options)},
                 {[this](std::function<void()> job) { file_workers_.run(std::move(job)); }, daemon_.runner(),
@@ -116,13 +118,15 @@ class DraDaemon {
         [this](grant::NodeUnitsPtr node) {
           board_.set_node(std::move(node));
           upkeep_.node_changed();
-          events_.post(dra::NodeScanned{});
+          plugin_holds_.scanned();
         },
         {.holdings = [this] { return holdings(dra::ClaimUsers::first); },
          .numbered = [this](model::SnapshotPtr scanned) { return board_.numbered(std::move(scanned)); },
          .by_container = [this] { return holdings(dra::ClaimUsers::each); }});
     std::jthread holding([this](const std::stop_token& stop) { plugin_holds_.run(stop); });
     std::jthread publishing([this](const std::stop_token& stop) {
+      while (!plugin_holds_.await_registered(stop, publisher_.check_early()) && !stop.stop_requested()) {
+      }
       if (plugin_holds_.await_first(stop)) publisher_.run(stop);
     });
     std::jthread reporting;
@@ -176,7 +180,7 @@ class DraDaemon {
     ports.memory_in_use = [this](int device, int core) { return daemon_.memory_in_use(board_.node(), device, core); };
     ports.run = daemon_.runner();
     ports.post = daemon_.scheduler();
-    ports.plugin_holders = [this] { return plugin_holds_.holders(); };
+    ports.plugin_holders = [this] { return plugin_holds_.known_holders(); };
     ports.pods = [this]() -> Result<dra::PodsOfClaims::PodNames> {
       TRY_ASSIGN(const auto pods, listed());
       dra::PodsOfClaims::PodNames names;

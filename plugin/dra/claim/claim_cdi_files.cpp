@@ -27,6 +27,7 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view kEnding = ".json";
 constexpr std::string_view kRequest = "request-", kAdmin = "admin-";
+constexpr std::string_view kVisibleCores = "NEURON_RT_VISIBLE_CORES";
 constexpr std::size_t kMaxFileBytes = 1U << 20U;
 
 // The device nodes of a CDI device, and how they may be opened.
@@ -156,6 +157,22 @@ ordered_json newest_nodes(const CdiName& name, ordered_json before, const GrantF
   return before;
 }
 
+// The variables of a request by which its core numbers mean the same though a runtime would read another LNC now.
+void add_lnc(ordered_json& device, const std::string& uid, int lnc) {
+  const auto name = device.is_object() ? device.find("name") : device.end();
+  if (name == device.end() || !name->is_string() || !device.contains("containerEdits")) return;
+  if (!name->get<std::string>().starts_with(uid + "-" + std::string(kRequest))) return;
+  ordered_json& edits = device["containerEdits"];
+  if (!edits.is_object() || !edits.contains("env") || !edits["env"].is_array()) return;
+  const auto has = [&edits](std::string_view variable) {
+    return std::any_of(edits["env"].begin(), edits["env"].end(), [&](const ordered_json& one) {
+      return one.is_string() && one.get<std::string>().starts_with(std::string(variable) + "=");
+    });
+  };
+  if (!has(kVisibleCores) || has(grant::kLncVariable)) return;
+  edits["env"].insert(edits["env"].begin(), std::string(grant::kLncVariable) + "=" + std::to_string(lnc));
+}
+
 }  // namespace
 
 ClaimGrant grant_of_claim(const GrantFacts& facts, const std::string& driver, const std::string& uid,
@@ -188,7 +205,10 @@ ClaimGrant grant_of_claim(const GrantFacts& facts, const std::string& driver, co
   return answer;
 }
 
-std::string newest_cdi_text(const std::string& prepared, const std::string& uid, const GrantFacts& facts) {
+std::string newest_cdi_text(const std::string& prepared, const std::string& uid, const GrantFacts& facts,
+                            std::optional<int> node_lnc) {
+  const std::optional<int> runtime_lnc = facts.node.runtime_lnc();
+  const bool needs_lnc = node_lnc && runtime_lnc && *node_lnc != *runtime_lnc;
   const ordered_json spec = ordered_json::parse(prepared, nullptr, false);
   if (!spec.is_object() || !spec.contains("devices") || !spec["devices"].is_array()) return prepared;
   ordered_json newest = spec;
@@ -204,6 +224,7 @@ std::string newest_cdi_text(const std::string& prepared, const std::string& uid,
       if ((*edits)["deviceNodes"].empty()) edits->erase("deviceNodes");
       if (edits->empty()) continue;  // an empty one makes runtimes refuse the file
     }
+    if (needs_lnc) add_lnc(device, uid, *node_lnc);
     newest["devices"].push_back(std::move(device));
   }
   if (newest == spec) return prepared;

@@ -85,9 +85,11 @@ struct ClaimGrant {
 // The text of a claim's CDI file as it should be now, from the text as it was when the claim was prepared: the numbers
 // of verbs nodes are those of `facts`, since they change when a driver is bound anew, and permissions those of today.
 // An interface that is away keeps its node, unless that is another one's by now: then it is left out, so that a
-// container that is started again fails instead of getting the other interface. Any other text stays as it is. "":
-// nothing is left of it. Pure.
-[[nodiscard]] std::string newest_cdi_text(const std::string& prepared, const std::string& uid, const GrantFacts& facts);
+// container that is started again fails instead of getting the other interface. Requests whose cores are numbered by
+// another LNC, `node_lnc`, than a runtime would read now get that as NEURON_LOGICAL_NC_CONFIG. Any other text stays as
+// it is. "": nothing is left of it. Pure.
+[[nodiscard]] std::string newest_cdi_text(const std::string& prepared, const std::string& uid, const GrantFacts& facts,
+                                          std::optional<int> node_lnc = std::nullopt);
 
 // The CDI files of claims: k8s.<driver>-claim_<uid>.json in the runtime's directory, one for each claim. Runtimes read
 // a file again only when they miss a name, so names hold the uid and are never used again. Not synchronised:

@@ -124,7 +124,16 @@ Result<void> ClaimPreparer::answer_again(Pending& pending) {
   return {};
 }
 
-Result<void> ClaimPreparer::read(Call& call, Pending& pending) {
+// Of pods that have come since it was prepared, as far as they can be read.
+void ClaimPreparer::learn_grace(Call& call, const ClaimRef& ref, const ResourceClaim& claim,
+                                const std::stop_token& stop) {
+  const ResourceClaim unread = pods_read_.unread(claim);
+  if (unread.pods.empty()) return;
+  const auto read = call.pods.read(unread, ref.claim_namespace, stop);
+  if (read && store_.extend_grace(claim.uid, read->grace)) pods_read_.add(unread);
+}
+
+Result<void> ClaimPreparer::read(Call& call, Pending& pending, const std::stop_token& stop) {
   const ClaimRef& ref = pending.ref;
   if (!is_object_uid(ref.uid)) {
     return fail(ErrorCode::invalid_argument, "\"" + printable(ref.uid, 64) + "\" is not a claim uid");
@@ -145,7 +154,10 @@ Result<void> ClaimPreparer::read(Call& call, Pending& pending) {
                                                     printable(claim->uid, 64) + ", not " + ref.uid +
                                                     "); delete the pod, so that a new one uses the new claim");
   }
-  if (pending.before && is_same_allocation(*pending.before, *claim)) return answer_again(pending);
+  if (pending.before && is_same_allocation(*pending.before, *claim)) {
+    learn_grace(call, ref, *claim, stop);
+    return answer_again(pending);
+  }
   pending.claim = *std::move(claim);
   return {};
 }
@@ -158,9 +170,9 @@ Result<ChosenShares> ClaimPreparer::choose(const Call& call, const Pending& pend
     if (other.ref.uid == uid) continue;
     beside.add(other.is_done && other.before ? other.before->held() : other.plan.held());
   }
-  const auto pick = [&](const Hardware& reserved, const ChosenShares& kept) {
+  const auto pick = [&](const Hardware& reserved, const ChosenShares& kept) -> Result<ChosenShares> {
     const ClaimRecords records = store_.held_claims();  // newer than the call's view
-    const PluginHolders holders = ports_.plugin_holders ? ports_.plugin_holders() : PluginHolders();
+    TRY_ASSIGN(const PluginHolders holders, ports_.plugin_holders());
     return choose_shares(pending.claim, {node, *call.seen, settings_.taint, records, holders, reserved, beside}, kept);
   };
   return reservations_.reserve(call.number, uid, pick);
@@ -196,8 +208,9 @@ Result<void> ClaimPreparer::plan(Call& call, Pending& pending) {
   TRY(check_groups(pending.plan, pending.before.get(), *call.node));
   const Hardware held = pending.plan.held();
   if (auto error = conflict(call.view.records, pending.ref.uid, held)) return fail(*std::move(error));
-  if (!ports_.plugin_holders) return {};
-  if (auto error = conflict(ports_.plugin_holders(), held)) return fail(*std::move(error));
+  if (held.empty()) return {};
+  TRY_ASSIGN(const PluginHolders holders, ports_.plugin_holders());
+  if (auto error = conflict(holders, held)) return fail(*std::move(error));
   return {};
 }
 
@@ -208,6 +221,7 @@ Result<void> ClaimPreparer::read_pods(Call& call, Pending& pending, const std::s
   if (call.api_error && !computes) return {};
   const auto read = call.pods.read(pending.claim, pending.ref.claim_namespace, stop);
   if (read) pending.grace = read->grace;
+  if (read) pods_read_.add(pending.claim);
   if (read && computes) pending.containers = read->containers;
   if (read || !computes) return {};
   if (is_no_answer(read.error())) return fail(read.error());
@@ -330,7 +344,7 @@ std::map<std::string, PrepareAnswer> ClaimPreparer::prepare(const std::vector<Cl
   } else {
     call.each([&](Pending&) -> Result<void> { return fail(view.error()); });
   }
-  call.each([&](Pending& pending) { return read(call, pending); });
+  call.each([&](Pending& pending) { return read(call, pending, stop); });
   call.node = call.seen = ports_.node();
   call.each([&](Pending& pending) { return plan(call, pending); });
   call.each([&](Pending& pending) -> Result<void> {
@@ -369,6 +383,7 @@ std::map<std::string, std::string> ClaimPreparer::unprepare(const std::vector<Cl
   for (const ClaimRef& ref : claims) {
     std::string& answer = answers[ref.uid];
     if (!is_object_uid(ref.uid)) continue;  // it was never prepared
+    pods_read_.forget(ref.uid);
     if (const auto released = store_.release(ref.uid); !released) answer = released.error().message;
     const MutexLock lock(mutex_);
     last_error_.erase(ref.uid);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -45,6 +46,32 @@ class BoundedScan {
   const std::shared_ptr<State> state_;  // shared with a job that hangs
 };
 
+// The pods of prepared claims whose grace periods are recorded, so that each is read once. Thread-safe.
+class PodsRead {
+ public:
+  // The claim with the pods that were not read yet. Groups name no pods; theirs are alike, and were read at first.
+  [[nodiscard]] ResourceClaim unread(ResourceClaim claim) const EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    claim.other_consumers.clear();
+    if (const auto known = uids_.find(claim.uid); known != uids_.end()) {
+      std::erase_if(claim.pods, [&](const PodRef& pod) { return known->second.contains(pod.uid); });
+    }
+    return claim;
+  }
+  void add(const ResourceClaim& claim) EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    for (const PodRef& pod : claim.pods) uids_[claim.uid].insert(pod.uid);
+  }
+  void forget(const std::string& uid) EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    uids_.erase(uid);
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::map<std::string, std::set<std::string>> uids_ GUARDED_BY(mutex_);  // of pods, by the claim's
+};
+
 // Prepares and releases claims of this node. Prepared claims are in files alone (RecordStore), so that another instance
 // of the driver, or this one after a crash, continues with them. Thread-safe; no lock is held while the API server is
 // asked or memory is waited for, so no claim waits for another one.
@@ -66,7 +93,8 @@ class ClaimPreparer final : public ClaimCalls {
     std::function<std::optional<std::uint64_t>(int device, int physical_core)> memory_in_use;  // as MemoryGate::Ports
     std::function<void(MemoryGate::Job)> run;
     std::function<void(SteadyTime, MemoryGate::Job)> post;
-    std::function<PluginHolders()> plugin_holders{};  // must not block. Empty: there are none
+    // Must not block. Errors: unavailable while they are not known.
+    std::function<Result<PluginHolders>()> plugin_holders = [] { return PluginHolders(); };
     // Every pod that the kubelet has here, also one that holds nothing yet: which pods of a group may use a claim. May
     // block. Empty: not known.
     PodsOfClaims::Here pods{};
@@ -87,7 +115,8 @@ class ClaimPreparer final : public ClaimCalls {
   struct Pending;  // one claim of a call
   struct Call;
 
-  [[nodiscard]] Result<void> read(Call& call, Pending& pending);
+  [[nodiscard]] Result<void> read(Call& call, Pending& pending, const std::stop_token& stop);
+  void learn_grace(Call& call, const ClaimRef& ref, const ResourceClaim& claim, const std::stop_token& stop);
   [[nodiscard]] Result<void> answer_again(Pending& pending);
   [[nodiscard]] Result<void> plan(Call& call, Pending& pending);
   [[nodiscard]] Result<ChosenShares> choose(const Call& call, const Pending& pending, const grant::NodeUnits& node);
@@ -104,6 +133,7 @@ class ClaimPreparer final : public ClaimCalls {
   ClaimReader reader_;
   BoundedScan scan_;
   ShareReservations reservations_;
+  PodsRead pods_read_;
   std::atomic<std::uint64_t> calls_{0};
 
   Mutex mutex_;

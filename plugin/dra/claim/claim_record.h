@@ -44,7 +44,8 @@ struct ClaimRecord {
   std::string cdi_text;                 // of its file, written again when that is gone; "" = it has none
   // The node's LNC by which cores were numbered then; nullopt: not known, as of claims of an older version.
   std::optional<int> node_lnc{};
-  // The longest grace period of the pods that it was prepared for; nullopt: not known, as some could not be read.
+  // The longest grace period of the pods that it was prepared for, also later; nullopt: not known, as some could not be
+  // read.
   std::optional<std::chrono::seconds> grace{};
   // Of an entry of another version that this one cannot read: the content is that of its CDI file. Not kept on disk;
   // the entry stays as it is until the claim is prepared anew or released.
@@ -203,6 +204,9 @@ class RecordStore {
 
   // The same of a claim that still is as it was in a view; false: it is not, and stays.
   [[nodiscard]] Result<bool> release_if(const std::shared_ptr<const ClaimRecord>& record) EXCLUDES(held_mutex_);
+
+  // Its grace period is that long at least, where one is known.
+  [[nodiscard]] Result<void> extend_grace(const std::string& uid, std::chrono::seconds grace) EXCLUDES(held_mutex_);
 
   // Gives its name to a claim that was rebuilt without.
   [[nodiscard]] Result<void> set_name(const std::string& uid, const std::string& claim_namespace,

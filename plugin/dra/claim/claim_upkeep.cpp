@@ -17,7 +17,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kSweepsWithoutName = 2;  // in a row: a pod that begins is listed by then
+constexpr int kListsWithoutName = 2;  // in a row: a pod that begins is listed by then
 
 bool has_devices(const model::Allocation& allocation, const ClaimRecord& record) {
   return std::ranges::all_of(record.devices, [&](const PreparedDevice& device) {
@@ -43,10 +43,11 @@ ClaimSweep::ClaimSweep(std::string driver, std::string pool, Ports ports, Record
       ports_(std::move(ports)),
       store_(store),
       reader_(api, driver_),
-      clock_(clock) {}
+      clock_(clock),
+      lists_(ports_.own_pod) {}
 
-bool ClaimSweep::is_gone(const ClaimRecord& record) {
-  if (record.name.empty()) return ++unlisted_[record.uid] >= kSweepsWithoutName;
+bool ClaimSweep::is_gone(const ClaimRecord& record, bool is_whole_list) {
+  if (record.name.empty()) return is_whole_list && ++unlisted_[record.uid] >= kListsWithoutName;
   const auto found = reader_.read_claim(record.claim_namespace, record.name);
   if (!found) return found.error().code == ErrorCode::not_found;
   return found->uid != record.uid ||
@@ -85,7 +86,11 @@ Result<std::vector<std::string>> ClaimSweep::sweep() {
   const grant::NodeUnitsPtr node = ports_.node();
   TRY_ASSIGN(const RecordStore::View view, store_.view());
   if (!node || view.records.empty()) return released;
+  const SteadyTime asked_at = clock_.now();
   TRY_ASSIGN(auto listed, ports_.listed());
+  lists_.set_listed(
+      listed, [](const auto&) { return false; }, asked_at);
+  const bool is_whole_list = lists_.is_whole() && !listed.empty();  // a kubelet that has just started lists nothing
   std::erase_if(listed, [&](const auto& one) { return one.claim.empty() || one.resource_name != driver_; });
   const auto is_known = [&](const auto& one) { return view.records.contains(one.first); };
   std::erase_if(unlisted_, std::not_fn(is_known));
@@ -101,7 +106,7 @@ Result<std::vector<std::string>> ClaimSweep::sweep() {
       if (record->name.empty() && found != listed.end()) (void)store_.set_name(uid, found->pod_namespace, found->claim);
       continue;
     }
-    if (!is_gone(*record)) {
+    if (!is_gone(*record, is_whole_list)) {
       gone_since_.erase(uid);
       continue;
     }
@@ -178,7 +183,10 @@ void ClaimUpkeep::run(const std::stop_token& stop) {
     ::poll(fds.data(), fds.size(), static_cast<int>(std::max(left, milliseconds{0}).count()));
     if (stop.stop_requested()) return;
     wakeup_->clear();
-    if (end_repair()) repair_at = ports_.clock.now() + kPause;
+    if (end_repair()) {
+      repair_at = ports_.clock.now() + (watch_ ? kPause : kUnwatched);
+      is_wanted |= !watch_;
+    }
     if (take_news()) is_wanted = true;
     store_.set_hanging(writer_.is_late());
     if (ports_.clock.now() < sweep_at) continue;
@@ -201,8 +209,8 @@ bool ClaimUpkeep::begin_repair() {
   if (writer_.is_running()) return false;
   new_watch_ = watch_ ? nullptr : std::make_shared<std::optional<CdiWatch>>();
   return writer_.begin(
-      [&store = store_, watch = new_watch_, directory = settings_.cdi_directory] {
-        if (watch) *watch = CdiWatch::open(directory);
+      [&store = store_, watch = new_watch_, open = ports_.watch, directory = settings_.cdi_directory] {
+        if (watch) *watch = open(directory);
         const auto repaired = store.repair();
         return CdiWriter::Written{.error = repaired ? "" : repaired.error().message};
       },

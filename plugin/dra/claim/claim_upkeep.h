@@ -17,6 +17,7 @@
 #include "agent/base/fd.h"
 #include "agent/base/mutex.h"
 #include "agent/grant/grant.h"
+#include "agent/holdings/listed_holders.h"
 #include "agent/model/allocation.h"
 #include "plugin/dra/claim/claim_record.h"
 #include "plugin/dra/claim/claim_request.h"
@@ -31,7 +32,8 @@ namespace neuron::plugin::dra {
 [[nodiscard]] bool is_of(const model::Allocation& listed, const ClaimRecord& record);
 
 // Releases orphaned claims, which would be held for ever: those that the kubelet does not list and that are gone from
-// the API server, or not allocated here any more (docs/reference/dra.md#prepare). A container may outlast both, as when
+// the API server, or not allocated here any more (docs/reference/dra.md#prepare); of those without a name, by which the
+// server could be asked, those that two whole lists lack. A container may outlast both, as when
 // its pod was deleted by force. So a claim is released at once only when every core of it is known to have no memory of
 // a process. Where nothing shows that (interfaces, admin access, memory that cannot be read), it stays for the longest
 // grace period of its pods. One thread.
@@ -43,6 +45,7 @@ class ClaimSweep {
     std::function<grant::NodeUnitsPtr()> node;  // of the newest snapshot; nullptr before the first
     // Bytes of device memory that processes own; nullopt = unknown. May block without limit.
     std::function<std::optional<std::uint64_t>(int device, int physical_core)> memory_in_use;
+    std::string own_pod{};  // see holdings::ListedHolders
   };
   static constexpr std::chrono::seconds kGraceMargin{60};                        // for the runtime to end containers
   static constexpr std::chrono::seconds kUnknownGrace = std::chrono::hours(24);  // of pods that could not be read
@@ -57,7 +60,7 @@ class ClaimSweep {
 
  private:
   enum class Evidence { in_use, free, none };
-  [[nodiscard]] bool is_gone(const ClaimRecord& record);
+  [[nodiscard]] bool is_gone(const ClaimRecord& record, bool is_whole_list);
   [[nodiscard]] Evidence evidence(const grant::NodeUnits& node, const ClaimRecord& record) const;
   [[nodiscard]] bool is_unused(const grant::NodeUnits& node, const ClaimRecord& record);
 
@@ -67,7 +70,8 @@ class ClaimSweep {
   RecordStore& store_;
   ClaimReader reader_;
   const Clock& clock_;
-  std::map<std::string, int> unlisted_;           // by uid: in so many sweeps in a row, of claims without a name
+  holdings::ListedHolders lists_;                 // says which answers are whole
+  std::map<std::string, int> unlisted_;           // by uid: in so many whole lists in a row, of claims without a name
   std::map<std::string, SteadyTime> gone_since_;  // by uid: when a claim without evidence was first seen to be gone
 };
 
@@ -97,6 +101,7 @@ class ClaimUpkeep {
  public:
   static constexpr std::chrono::seconds kSweepEvery{60};
   static constexpr std::chrono::milliseconds kPause{200};  // between two repairs
+  static constexpr std::chrono::seconds kUnwatched{2};     // the same while nothing tells which files have gone
 
   using Run = std::function<void(std::function<void()>)>;  // on a thread that may hang
 
@@ -111,6 +116,7 @@ class ClaimUpkeep {
     Run run_sweep;
     std::function<void()> changed;
     const Clock& clock;
+    std::function<std::optional<CdiWatch>(const std::string&)> watch = CdiWatch::open;
   };
   ClaimUpkeep(RecordStore& store, ClaimSweep& sweep, Settings settings, Ports ports);
 

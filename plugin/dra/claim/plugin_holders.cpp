@@ -90,8 +90,18 @@ std::optional<Error> conflict(const PluginHolders& holders, const Hardware& hard
           "; retried automatically, succeeds once that pod has ended");
 }
 
-void PluginHoldWatch::registered() {
+void PluginHoldWatch::scanned() {
   const MutexLock lock(mutex_);
+  if (std::exchange(scanned_, true)) return;
+  due_ = true;
+  changed_.notify_all();
+}
+
+void PluginHoldWatch::registered() {
+  const SteadyTime now = ports_.now();
+  const MutexLock lock(mutex_);
+  if (!registered_) registered_at_ = now;
+  if (!registered_ || !known_) due_ = true;
   registered_ = true;
   changed_.notify_all();
 }
@@ -99,6 +109,15 @@ void PluginHoldWatch::registered() {
 PluginHolders PluginHoldWatch::holders() const {
   const MutexLock lock(mutex_);
   return holders_;
+}
+
+Result<PluginHolders> PluginHoldWatch::known_holders() const {
+  const SteadyTime now = ports_.now();
+  const MutexLock lock(mutex_);
+  if (known_ || (registered_ && now >= registered_at_ + patience_)) return holders_;
+  return fail(ErrorCode::unavailable,
+              "the kubelet has not listed yet what containers hold through a device plugin or another driver; retried "
+              "automatically");
 }
 
 void PluginHoldWatch::wait(const std::stop_token& stop, std::chrono::milliseconds longest,
@@ -114,6 +133,12 @@ void PluginHoldWatch::wait(const std::stop_token& stop, std::chrono::millisecond
   }
 }
 
+bool PluginHoldWatch::await_registered(const std::stop_token& stop, std::chrono::milliseconds longest) {
+  wait(stop, longest, &PluginHoldWatch::registered_);
+  const MutexLock lock(mutex_);
+  return registered_;
+}
+
 bool PluginHoldWatch::await_first(const std::stop_token& stop) {
   wait(stop, kForEver, &PluginHoldWatch::registered_);
   wait(stop, patience_, &PluginHoldWatch::known_);
@@ -127,17 +152,29 @@ bool PluginHoldWatch::await_first(const std::stop_token& stop) {
 }
 
 void PluginHoldWatch::run(const std::stop_token& stop) {
-  wait(stop, kForEver, &PluginHoldWatch::registered_);
-  while (!stop.stop_requested()) wait(stop, turn());
+  wait(stop, kForEver, &PluginHoldWatch::due_);
+  while (!stop.stop_requested()) {
+    {
+      const MutexLock lock(mutex_);
+      if (std::exchange(due_, false)) failures_ = 0;
+    }
+    wait(stop, turn(), &PluginHoldWatch::due_);
+  }
 }
 
 std::chrono::milliseconds PluginHoldWatch::turn() {
   const grant::NodeUnitsPtr node = ports_.node();
   if (!node) return kRetry;
+  const auto next = ask_and_apply(*node);
+  if (!std::exchange(has_asked_, true) && ports_.asked) ports_.asked();
+  return next;
+}
+
+std::chrono::milliseconds PluginHoldWatch::ask_and_apply(const grant::NodeUnits& node) {
   if (!began_) began_ = ports_.now();
   learn_stored();
   const bool answered = ask();
-  apply(*node);
+  apply(node);
   if (!answered) return failures_ <= kMostRetries ? kRetry : kWhileHeld;
   if (!held_.is_whole() || held_.in_doubt()) return kRetry;
   {
@@ -168,7 +205,10 @@ bool PluginHoldWatch::ask() {
   const auto listed = ports_.listed();
   if (!listed) {
     const std::string& error = listed.error().message;
-    if (is_new(last_error_, error)) spdlog::warn("device plugin allocations not listed by the kubelet: {}", error);
+    const MutexLock lock(mutex_);
+    if (registered_ && is_new(last_error_, error)) {  // before that the kubelet may not have begun yet
+      spdlog::warn("device plugin allocations not listed by the kubelet: {}", error);
+    }
     ++failures_;
     return false;
   }

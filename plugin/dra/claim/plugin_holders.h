@@ -48,8 +48,9 @@ void taint_held(Pool& pool, const grant::NodeUnits& node, const PluginHolders& h
 [[nodiscard]] std::optional<Error> conflict(const PluginHolders& holders, const Hardware& hardware);
 
 // Asks the kubelet what containers hold through a device plugin, or by claims of another driver such as this one under
-// its earlier name: before anything is published, then often while they hold something, and now and then otherwise.
-// PodResources List is the only source: the pod of the driver sees no directory but its own. Thread-safe.
+// its earlier name: after the first scan, again when the kubelet takes the driver, then often while they hold
+// something, and now and then otherwise. Until it is known nothing is published and no claim prepared. PodResources
+// List is the only source: the pod of the driver sees no directory but its own. Thread-safe.
 class PluginHoldWatch {
  public:
   static constexpr std::chrono::seconds kWhileHeld{10};
@@ -70,16 +71,23 @@ class PluginHoldWatch {
     // yet, and how their cores are numbered; none when there is no checkpoint. May block, up to a deadline of its own.
     // Empty: there are none.
     std::function<Result<Checkpoint>()> stored{};
-    std::string own_pod{};  // see holdings::ListedHolders
+    std::string own_pod{};          // see holdings::ListedHolders
+    std::function<void()> asked{};  // once: the kubelet has answered, or failed to. Empty: nobody is interested
     std::function<SteadyTime()> now = [] { return std::chrono::steady_clock::now(); };
   };
-  // `patience`: from the time that the driver registered, how long await_first() waits for the holdings.
+  // `patience`: from the time that the driver registered, how long await_first() and known_holders() want the holdings.
   explicit PluginHoldWatch(Ports ports, std::chrono::milliseconds patience = kPatience)
       : ports_(std::move(ports)), patience_(patience), held_(ports_.own_pod) {}
 
+  void scanned() EXCLUDES(mutex_);     // Ports::node has one; run() does not ask before
   void registered() EXCLUDES(mutex_);  // the driver registered
   [[nodiscard]] PluginHolders holders() const EXCLUDES(mutex_);
+  // For what must not be given twice. Errors: unavailable while it is not known what is held, but not after the
+  // patience.
+  [[nodiscard]] Result<PluginHolders> known_holders() const EXCLUDES(mutex_);
 
+  // Blocks until the kubelet has registered the driver, a stop is requested, or so long. Whether it has.
+  [[nodiscard]] bool await_registered(const std::stop_token& stop, std::chrono::milliseconds longest) EXCLUDES(mutex_);
   // Blocks until the kubelet has registered the driver and listed the holdings. For the first there is no bound: pods
   // that the scheduler sends to a node whose kubelet has no driver wait for a minute and more, and readiness shows it
   // meanwhile. For the second there is: `patience`. False: a stop was requested first.
@@ -97,7 +105,8 @@ class PluginHoldWatch {
 
   // The same of the thread in run():
   void learn_stored();
-  [[nodiscard]] bool ask();  // false: no answer
+  [[nodiscard]] std::chrono::milliseconds ask_and_apply(const grant::NodeUnits& node) EXCLUDES(mutex_);
+  [[nodiscard]] bool ask() EXCLUDES(mutex_);  // false: no answer
   void apply(const grant::NodeUnits& node) EXCLUDES(mutex_);
 
   const Ports ports_;
@@ -110,10 +119,14 @@ class PluginHoldWatch {
   std::string stored_error_;  // as logged
   std::string last_error_;    // as logged
   int failures_ = 0;          // in a row
+  bool has_asked_ = false;
 
   mutable Mutex mutex_;
   std::condition_variable_any changed_;
+  bool scanned_ GUARDED_BY(mutex_) = false;
   bool registered_ GUARDED_BY(mutex_) = false;
+  SteadyTime registered_at_ GUARDED_BY(mutex_){};
+  bool due_ GUARDED_BY(mutex_) = false;    // run() asks without delay
   bool known_ GUARDED_BY(mutex_) = false;  // what is held, once at least
   PluginHolders holders_ GUARDED_BY(mutex_);
 };

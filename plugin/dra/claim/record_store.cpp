@@ -213,7 +213,8 @@ Result<void> RecordStore::write_cdi(const ClaimRecord& record) {
   if (!node && cdi_.has(record.uid)) return {};
   const bool is_ours = node && !record.is_unread;  // another version's file is its own
   auto written =
-      cdi_.write(record.uid, is_ours ? newest_cdi_text(record.cdi_text, record.uid, {*node, grant_}) : record.cdi_text);
+      cdi_.write(record.uid, is_ours ? newest_cdi_text(record.cdi_text, record.uid, {*node, grant_}, record.node_lnc)
+                                     : record.cdi_text);
   if (written || !cdi_.is_dead()) return written;
   if (cdi_is_dead_) cdi_is_dead_();
   Error error = std::move(written).error();
@@ -288,6 +289,16 @@ Result<bool> RecordStore::release_if(const std::shared_ptr<const ClaimRecord>& r
     return is_same ? release_now(file, record->uid) : Result<void>();
   }));
   return is_same;
+}
+
+Result<void> RecordStore::extend_grace(const std::string& uid, std::chrono::seconds grace) {
+  return edit([&](RecordFile& file) -> Result<void> {
+    const auto known = file.records().find(uid);
+    if (known == file.records().end() || !known->second->grace || *known->second->grace >= grace) return {};
+    ClaimRecord record = *known->second;
+    record.grace = grace;
+    return file.put(record);
+  });
 }
 
 Result<void> RecordStore::set_name(const std::string& uid, const std::string& claim_namespace,

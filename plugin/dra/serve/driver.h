@@ -128,7 +128,7 @@ struct DriverState {
 };
 
 // Events from other threads.
-struct NodeScanned {};  // claims can be prepared
+struct NodeScanned {};  // and the kubelet was asked what is held, so that claims can be prepared
 struct CdiMountDead {
 };  // the CDI directory was replaced on the host, and the mount still shows the old one: the loop ends
 using DriverEvent = std::variant<RegistrationResult, NodeScanned, CdiMountDead>;
@@ -145,8 +145,8 @@ class Driver {
     std::string kubelet_dir;
     std::string name;     // of the driver
     std::string pod_uid;  // "" = there is never another instance
-    // It is served after the first scan, so that no claim is rejected for lack of one; but at the latest after this
-    // time, as claims are released without a scan.
+    // It is served after NodeScanned, so that no claim is rejected for lack of a scan; but at the latest after this
+    // time, as claims are released without one.
     std::chrono::milliseconds scan_patience{3000};
   };
   struct Parts {

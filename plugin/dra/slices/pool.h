@@ -175,6 +175,15 @@ struct Layout {
 // LayoutOptions::all_waits of the scheduler of that version.
 [[nodiscard]] bool all_waits(const kube::ServerVersion& server);
 
+// What the versions of API servers and schedulers mean for slices, as stored slices say it: "split,all-waits".
+struct ServerKind {
+  SliceShape shape = SliceShape::plain;
+  bool all_waits = false;
+  friend bool operator==(const ServerKind&, const ServerKind&) = default;
+};
+[[nodiscard]] std::string to_text(const ServerKind& kind);
+[[nodiscard]] std::optional<ServerKind> parse_server_kind(std::string_view text);  // nullopt: another text
+
 // The layout for a server that is not asked, from its version and the gates that differ from its defaults: "1.36.3",
 // "v1.34.2-eks-113cf36", "1.34.2,DRAPartitionableDevices=true", "1.36.3,DRADeviceTaints=false"; the third gate is
 // DRAConsumableCapacity. Errors:

@@ -2,6 +2,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -85,6 +86,17 @@ bool overwrites(const SyncPlan& plan, const SliceVersions& own) {
   return std::ranges::any_of(plan.deletes, is_foreign) || std::ranges::any_of(plan.updates, is_foreign);
 }
 
+// The lowest where slices differ; nullopt: no slice says it.
+std::optional<ServerKind> servers_in(const std::vector<Slice>& stored, const PoolIdentity& identity) {
+  std::optional<ServerKind> servers;
+  for (const Slice& slice : stored) {
+    if (pool_of(slice) != identity.pool) continue;
+    const auto kind = parse_server_kind(made_for(slice, identity.driver));
+    if (kind) servers = !servers || *servers == *kind ? *kind : ServerKind{};
+  }
+  return servers;
+}
+
 }  // namespace
 
 void FeatureGate::take(bool is_open, SteadyTime now) {
@@ -131,6 +143,23 @@ void PoolWriter::take_shape(SliceShape newest, SteadyTime now) {
     spdlog::info("newer API server answered, cores and groups pending version={} answers={} minutes={}",
                  server_->text(), SteadyAnswer<SliceShape>::kAnswers, SteadyAnswer<SliceShape>::kTime.count());
   }
+}
+
+// As the instance that wrote them would.
+Result<void> PoolWriter::continue_from(const std::vector<Slice>& stored) {
+  if (has_continued_ || !server_) return {};
+  TRY_ASSIGN(const SliceShape newest, shape_for(*server_));
+  has_continued_ = true;
+  const auto servers = servers_in(stored, identity_);
+  if (!servers) return {};
+  const SteadyTime now = clock_.now();
+  shape_ = SteadyAnswer<SliceShape>(SliceShape::plain);
+  shape_.take(servers->shape, now);
+  take_shape(newest, now);
+  all_waits_ = SteadyAnswer<bool>(false);
+  all_waits_.take(servers->all_waits, now);
+  all_waits_.take(dra::all_waits(*server_), now);
+  return {};
 }
 
 Result<void> PoolWriter::read_node() {
@@ -237,11 +266,16 @@ Result<void> PoolWriter::try_shares(const Pool& pool) {
 Result<Written> PoolWriter::write(const Pool& pool, Overwrite overwrite) {
   constexpr int kTries = 4;
   TRY(check_server());
+  if (!has_continued_) {
+    TRY_ASSIGN(const std::vector<Slice> before, list_slices(api_, identity_.driver, identity_.node.name));
+    TRY(continue_from(before));
+  }
   for (int attempt = 0; attempt < kTries; ++attempt) {
     TRY(try_counters(pool));
     try_taints();
     TRY(try_shares(pool));
     TRY_ASSIGN(const std::vector<Slice> stored, list_slices(api_, identity_.driver, identity_.node.name));
+    identity_.made_for = to_text({shape(), all_waits()});
     const std::string salt = salt_in_use(stored, identity_);
     if (!salt.empty() && salt != taken_salt_) identity_.salt = salt;
     Layout layout = lay_out(pool, {counters_.is_closed() ? SliceShape::plain : shape(), !taints_.is_closed(),

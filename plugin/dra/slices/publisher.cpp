@@ -83,7 +83,20 @@ void SlicePublisher::on_trouble(const Error& error) {
 
 // ---- The publishing thread
 
+milliseconds SlicePublisher::check_early() {
+  const auto checked = writer_.check_server();
+  const MutexLock lock(mutex_);
+  if (!checked) {
+    set_error(checked.error());
+    return backoff_.next();
+  }
+  state_.error.clear();
+  backoff_.reset();
+  return PoolWriter::kFactsAge;
+}
+
 void SlicePublisher::run(const std::stop_token& stop) {
+  backoff_.reset();
   const std::jthread watcher([this](const std::stop_token& inner) {
     const kube::WatchPlace place{kSlicesPath, "spec.driver=" + settings_.driver + ",spec.nodeName=" + settings_.node};
     kube::ObjectWatch(api_, place, *this, clock_).run(inner);
@@ -206,11 +219,15 @@ void SlicePublisher::finish(const Task& task, const Written& written) {
   state_.writes += written.writes;
 }
 
-void SlicePublisher::fail_with(const Error& error) {
-  refused_ = error.code == ErrorCode::invalid_argument;
+void SlicePublisher::set_error(const Error& error) {
   if (state_.error != error.message) spdlog::error("slices not published: {}", error.message);
   state_.published = false;
   state_.error = error.message;
+}
+
+void SlicePublisher::fail_with(const Error& error) {
+  refused_ = error.code == ErrorCode::invalid_argument;
+  set_error(error);
   retry_due_ = clock_.now() + (refused_ ? milliseconds(PoolWriter::kTryAgain) : backoff_.next());
   if (!refused_) not_before_ = *retry_due_;
 }

@@ -40,6 +40,8 @@ struct PoolIdentity {
   std::string pool;  // name; the node's by default
   OwnerNode node;
   std::string salt{};  // of slices' names: "", or 8 hexadecimal digits where a foreign object has one of them
+  // Annotation "<driver>/made-for" of slices: what the servers are that they are made for (PoolWriter); "" = none.
+  std::string made_for{};
 };
 
 // One object, the answer to GET, POST and PUT; a dry run's has no resourceVersion. Errors: data_corrupt (not a
@@ -91,6 +93,9 @@ struct SyncPlan {
 // The salt in the names of stored slices of the pool, so that every instance continues with it; the least of several,
 // "" where no name has one.
 [[nodiscard]] std::string salt_in_use(const std::vector<Slice>& stored, const PoolIdentity& identity);
+
+// PoolIdentity::made_for of a stored slice.
+[[nodiscard]] std::string made_for(const Slice& slice, const std::string& driver);
 
 // The slices that would be published if nothing were stored.
 [[nodiscard]] std::vector<Slice> whole_slices(const std::vector<SliceContent>& wanted, const PoolIdentity& identity);
@@ -171,7 +176,8 @@ struct FeatureGate {
 // Writes a pool to the API server in the shape that this server takes, and compares the answers: a server with closed
 // gates returns slices without counters or taints, and then gets a pool without them. Before overlapping devices are
 // offered, a dry run shows what the server would store. While servers of several versions answer, as during an update
-// of the control plane, slices have the shape for the lowest (SteadyAnswer). Names of objects of another driver or node
+// of the control plane, slices have the shape for the lowest (SteadyAnswer); stored slices say which that was, so that
+// the next instance continues with it. Names of objects of another driver or node
 // are avoided. One thread at a time; every call may block.
 class PoolWriter {
  public:
@@ -201,6 +207,7 @@ class PoolWriter {
   [[nodiscard]] Slice trial_slice(const SliceContent& content) const;
   [[nodiscard]] SliceShape shape() const { return shape_.value().value_or(SliceShape::plain); }
   void take_shape(SliceShape newest, SteadyTime now);
+  [[nodiscard]] Result<void> continue_from(const std::vector<Slice>& stored);
   [[nodiscard]] bool all_waits() const { return all_waits_.value().value_or(false); }
   [[nodiscard]] Result<void> read_node();
   [[nodiscard]] Result<Outcome> apply(const SyncPlan& plan, Written& written);
@@ -216,6 +223,7 @@ class PoolWriter {
 
   std::optional<kube::ServerVersion> server_;          // the newest answer
   SteadyAnswer<SliceShape> shape_{SliceShape::plain};  // by the servers' versions
+  bool has_continued_ = false;                         // from the slices that were stored before
   SteadyTime facts_from_{};
   FeatureGate counters_;                 // tried by a dry run before there are counters
   FeatureGate taints_;                   // unknown counts as open: the answers to writes show it
@@ -263,6 +271,11 @@ class SlicePublisher final : public kube::WatchSink {
   void compare_again() EXCLUDES(mutex_);
   [[nodiscard]] PublishState state() const EXCLUDES(mutex_);
 
+  // While nothing may be published yet: whether something could be. The kubelet of a server that is too old, or one
+  // that is too old itself, never takes the driver, so that run() is never called; state() and the log say why. The
+  // time until the next call. On the thread of run().
+  [[nodiscard]] std::chrono::milliseconds check_early() EXCLUDES(mutex_);
+
   // Until `stop` is requested; then a running call still takes its time (ApiClient::close() ends it).
   void run(const std::stop_token& stop);
 
@@ -295,6 +308,7 @@ class SlicePublisher final : public kube::WatchSink {
   void write(const Task& task);
   void finish(const Task& task, const Written& written) REQUIRES(mutex_);
   void fail_with(const Error& error) REQUIRES(mutex_);
+  void set_error(const Error& error) REQUIRES(mutex_);
 
   const Settings settings_;
   kube::Api& api_;

@@ -1,8 +1,10 @@
 #include "plugin/dra/slices/pool.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "agent/base/parse.h"
 #include "agent/kube/answers.h"
@@ -16,6 +18,13 @@ using kube::ServerVersion;
 constexpr std::size_t kMaxDevices = 64;    // of a slice with counters or taints, from 1.35
 constexpr std::size_t kMaxCombined = 128;  // of a slice with counters in 1.34
 constexpr std::size_t kMaxCounters = 32;   // of a counter set, and of what one device uses of it
+
+constexpr std::array kServerKinds = {
+    std::pair{"plain", ServerKind{SliceShape::plain, false}},
+    std::pair{"combined", ServerKind{SliceShape::combined, false}},
+    std::pair{"split", ServerKind{SliceShape::split, false}},
+    std::pair{"split,all-waits", ServerKind{SliceShape::split, true}},
+};
 
 using Devices = std::vector<const PoolDevice*>;
 
@@ -212,6 +221,16 @@ Result<SliceShape> shape_for(const ServerVersion& server) {
 
 bool all_waits(const ServerVersion& server) {
   return server >= ServerVersion{1, 37, 0};
+}
+
+std::string to_text(const ServerKind& kind) {
+  const auto* const found = std::ranges::find_if(kServerKinds, [&](const auto& one) { return one.second == kind; });
+  return found == kServerKinds.end() ? kServerKinds.front().first : found->first;
+}
+
+std::optional<ServerKind> parse_server_kind(std::string_view text) {
+  const auto* const found = std::ranges::find_if(kServerKinds, [&](const auto& one) { return one.first == text; });
+  return found == kServerKinds.end() ? std::nullopt : std::optional(found->second);
 }
 
 Result<LayoutOptions> layout_for(std::string_view server) {

@@ -56,6 +56,10 @@ json device_json(const PoolDevice& device, const OwnerNode& node) {
   return object;
 }
 
+std::string made_for_key(const std::string& driver) {
+  return driver + "/made-for";
+}
+
 Slice slice_at(std::size_t index, const std::vector<SliceContent>& wanted, const PoolIdentity& identity,
                std::int64_t generation) {
   const SliceContent& content = wanted[index];
@@ -69,6 +73,7 @@ Slice slice_at(std::size_t index, const std::vector<SliceContent>& wanted, const
                                            {"uid", identity.node.uid},
                                            {"controller", true}});
   }
+  if (!identity.made_for.empty()) metadata["annotations"][made_for_key(identity.driver)] = identity.made_for;
   json spec = {{"driver", identity.driver},
                {"nodeName", identity.node.name},
                {"pool", {{"name", identity.pool}, {"generation", generation}, {"resourceSliceCount", wanted.size()}}}};
@@ -326,6 +331,11 @@ std::string salt_in_use(const std::vector<Slice>& stored, const PoolIdentity& id
     if (least.empty() || salt < least) least = std::move(salt);
   }
   return least;
+}
+
+std::string made_for(const Slice& slice, const std::string& driver) {
+  const std::string key = made_for_key(driver);
+  return kube::text_of(slice.json, {"metadata", "annotations", key.c_str()});
 }
 
 std::vector<Slice> whole_slices(const std::vector<SliceContent>& wanted, const PoolIdentity& identity) {

@@ -32,6 +32,32 @@ TEST(NewestCdiText, PermissionsAreThoseOfToday) {
   }
 }
 
+// A container that is started again reads the node's file, and its cores are numbered by what that said earlier.
+TEST(NewestCdiText, RequestsGetTheLncOfTheirNumbers) {
+  const grant::GrantOptions options;
+  const std::shared_ptr<const grant::NodeUnits> node = node_of("trn2.48xlarge");
+  const auto file_says = [&](int lnc) {
+    auto scanned = std::make_shared<model::Snapshot>(node->snapshot());
+    scanned->host.lnc->value = lnc;
+    auto numbered = std::make_shared<model::Snapshot>(node->snapshot());
+    numbered->host.lnc->value = 2;
+    return grant::NodeUnits(numbered, grant::NodeUnits(scanned));
+  };
+  const grant::NodeUnits same = file_says(2), other = file_says(1);
+  json spec = {{"cdiVersion", "0.5.0"}, {"kind", "k8s.d/claim"}, {"devices", json::array()}};
+  const auto add = [&](const std::string& request, const json& env) {
+    spec["devices"].push_back({{"name", "u-request-" + request}, {"containerEdits", {{"env", env}}}});
+  };
+  add("chips", {"NEURON_RT_VISIBLE_CORES=0-3"});
+  add("set", {"NEURON_LOGICAL_NC_CONFIG=1", "NEURON_RT_VISIBLE_CORES=0-7"});
+  add("none", {"OTHER=1"});
+  const std::string text = spec.dump();
+  EXPECT_EQ(newest_cdi_text(text, "u", {same, options}, 2), text);
+  EXPECT_EQ(newest_cdi_text(text, "u", {other, options}), text) << "of an older version";
+  spec["devices"][0]["containerEdits"]["env"] = {"NEURON_LOGICAL_NC_CONFIG=2", "NEURON_RT_VISIBLE_CORES=0-3"};
+  EXPECT_EQ(json::parse(newest_cdi_text(text, "u", {other, options}, 2)), spec);
+}
+
 TEST(CdiWatch, SaysWhenFilesOrTheDirectoryHaveGone) {
   using News = CdiWatch::News;
   const Scratch scratch;

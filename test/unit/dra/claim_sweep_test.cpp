@@ -30,6 +30,12 @@ class ClaimSweepTest : public ClaimsTest {
     allocation.cdi_id = uid.empty() ? "" : "k8s." + driver + "/claim=" + uid + "-" + devices.at(0);
     listed_.push_back(allocation);
   }
+  // That holds nothing.
+  void list_pod(const std::string& name) {
+    model::Allocation& pod = listed_.emplace_back();
+    pod.pod_namespace = "kube-system";
+    pod.pod = name;
+  }
   // A claim of one interface, which its pod may keep for so long after its deletion.
   void prepare_interface(std::optional<int> grace) {
     put_claim("nic", {{"nics", "efa-" + node_->efa(0).name}});
@@ -102,7 +108,7 @@ TEST_F(ClaimSweepTest, AVersionThatIsNotServedSaysNothingAboutTheClaim) {
 }
 
 // A claim that was rebuilt of its CDI file has no name: what the kubelet lists tells it.
-TEST_F(ClaimSweepTest, AClaimWithoutANameLearnsItOrIsForgottenAtTheSecondSweep) {
+TEST_F(ClaimSweepTest, AClaimWithoutANameLearnsItOrIsForgottenAtTheSecondList) {
   std::filesystem::remove(directory() + "/claims.json");
   restart();
   list("monitor", {"neuron-device-2", "neuron-device-3"});  // perhaps for admin access
@@ -113,10 +119,38 @@ TEST_F(ClaimSweepTest, AClaimWithoutANameLearnsItOrIsForgottenAtTheSecondSweep) 
   EXPECT_THAT(sweep(), IsEmpty());
   EXPECT_EQ(agent_->store.view()->records.at("uid-a")->shown(), "default/a (uid uid-a)");
   listed_.clear();
+  list_pod("web");
   std::filesystem::remove(directory() + "/claims.json");
   restart();
   EXPECT_THAT(sweep(), IsEmpty());
   EXPECT_THAT(sweep(), ElementsAre("with uid uid-a"));
+}
+
+// A kubelet that has just started lists nothing, or static pods alone.
+TEST_F(ClaimSweepTest, AClaimWithoutANameStaysWhileNoListIsWhole) {
+  std::filesystem::remove(directory() + "/claims.json");
+  own_pod_ = "agent-x";
+  restart();
+  const auto sweeps = [this] {
+    for (int i = 0; i < 4; ++i) EXPECT_THAT(sweep(), IsEmpty()) << i;
+  };
+  sweeps();
+  list_pod("static");
+  sweeps();
+  list_pod("agent-x");
+  EXPECT_THAT(sweep(), IsEmpty());
+  listed_.pop_back();
+  sweeps();
+  list_pod("agent-x");
+  EXPECT_THAT(sweep(), ElementsAre("with uid uid-a"));
+
+  own_pod_.clear();
+  listed_.clear();
+  put_claim("b", {{"chips", "neuron-device-2"}});
+  ASSERT_EQ(prepare("b").error, "");
+  std::filesystem::remove(directory() + "/claims.json");
+  restart();
+  sweeps();
 }
 
 // A leaked record and a claim that was made anew under its name, and runs.
@@ -145,6 +179,32 @@ TEST_F(ClaimSweepTest, AnInterfaceStaysForTheGracePeriodOfItsPod) {
   clock_.advance(std::chrono::seconds(600));
   EXPECT_THAT(sweep(), IsEmpty());
   clock_.advance(ClaimSweep::kGraceMargin);
+  EXPECT_THAT(sweep(), ElementsAre("default/nic (uid uid-nic)"));
+}
+
+// Another pod uses the claim later, and its containers may run for longer.
+TEST_F(ClaimSweepTest, ALaterPodsLongerGracePeriodCounts) {
+  const auto pod = [this](const std::string& name, int grace) {
+    json pod = pod_json(name, "uid-of-" + name, {{"main", {{"nic", ""}}}});
+    pod["spec"]["terminationGracePeriodSeconds"] = grace;
+    api_.put("/api/v1/namespaces/default/pods/" + name, pod);
+  };
+  json claim = claim_json("nic", "uid-nic", {{"nics", "efa-" + node_->efa(0).name}});
+  for (const auto& [name, grace] : {std::pair{"p1", 30}, std::pair{"p2", 600}, std::pair{"p3", 60}}) {
+    reserve_for(claim, name, std::string("uid-of-") + name);
+    api_.put(claim_path("nic"), claim);
+    pod(name, grace);
+    ASSERT_EQ(prepare("nic").error, "");
+  }
+  api_.forget_calls();
+  ASSERT_EQ(prepare("nic").error, "");
+  EXPECT_EQ(api_.calls().size(), 1U) << "each pod is read once";
+  restart();
+  api_.drop(claim_path("nic"));
+  EXPECT_THAT(sweep(), IsEmpty());
+  clock_.advance(std::chrono::seconds(599) + ClaimSweep::kGraceMargin);
+  EXPECT_THAT(sweep(), IsEmpty());
+  clock_.advance(std::chrono::seconds(1));
   EXPECT_THAT(sweep(), ElementsAre("default/nic (uid uid-nic)"));
 }
 

@@ -16,10 +16,12 @@ class ClaimUpkeepTest : public ClaimsTest {
     put_claim("a", {{"chips", "neuron-device-2"}});
     ASSERT_EQ(prepare("a").error, "");
     text_ = read_text(cdi_file("uid-a"));
-    upkeep_.emplace(agent_->store, agent_->sweep, ClaimUpkeep::Settings{cdi(), directory()},
-                    ClaimUpkeep::Ports{[this](std::function<void()> job) { take(std::move(job)); },
-                                       [this](std::function<void()> job) { workers_.run(std::move(job)); },
-                                       [this] { ++changes_; }, system_clock_});
+    upkeep_.emplace(
+        agent_->store, agent_->sweep, ClaimUpkeep::Settings{cdi(), directory()},
+        ClaimUpkeep::Ports{
+            [this](std::function<void()> job) { take(std::move(job)); },
+            [this](std::function<void()> job) { workers_.run(std::move(job)); }, [this] { ++changes_; }, system_clock_,
+            [this](const std::string& directory) { return is_unwatched_ ? std::nullopt : CdiWatch::open(directory); }});
   }
   void TearDown() override {
     thread_ = {};
@@ -57,6 +59,7 @@ class ClaimUpkeepTest : public ClaimsTest {
 
   std::string text_;
   std::atomic<int> changes_{0};
+  std::atomic<bool> is_unwatched_{false};
   const SystemClock system_clock_;
   Workers workers_;
   std::optional<ClaimUpkeep> upkeep_;
@@ -88,6 +91,17 @@ TEST_F(ClaimUpkeepTest, FilesThatGoAreWrittenAgain) {
   EXPECT_TRUE(wait_written());
   std::filesystem::remove(cdi_file("uid-a"));
   EXPECT_TRUE(wait_written()) << "the new directory is watched";
+}
+
+// As when all instances of inotify are in use.
+TEST_F(ClaimUpkeepTest, WithoutAWatchFilesAreLookedForEveryTwoSeconds) {
+  is_unwatched_ = true;
+  start();
+  EXPECT_TRUE(upkeep_->await_first());
+  for (int i = 0; i < 2; ++i) {
+    std::filesystem::remove(cdi_file("uid-a"));
+    EXPECT_TRUE(wait_written());
+  }
 }
 
 TEST_F(ClaimUpkeepTest, ADirectoryThatHangsHoldsUpNeitherTheStartNorTheEnd) {

@@ -92,7 +92,7 @@ class ClaimsTest : public testing::Test {
           sweep(kDriver, "n1",
                 {[&test]() -> Result<std::vector<model::Allocation>> { return test.listed_; },
                  [&test] { return test.node_; },
-                 [&test](int device, int core) { return test.leftovers_.memory(device, core); }},
+                 [&test](int device, int core) { return test.leftovers_.memory(device, core); }, test.own_pod_},
                 store, test.api_, test.clock_) {}
     RecordStore store;
     ClaimPreparer claims;
@@ -160,8 +160,9 @@ class ClaimsTest : public testing::Test {
   grant::NodeUnitsPtr node_ = node_of("trn1.32xlarge");  // two cores per device
   grant::NodeUnitsPtr scanned_;
   std::vector<model::Allocation> listed_;
+  std::string own_pod_;
   Result<PodsOfClaims::PodNames> pods_here_ = PodsOfClaims::PodNames();
-  PluginHolders plugin_holders_;
+  Result<PluginHolders> plugin_holders_ = PluginHolders();
   std::unique_ptr<Instance> agent_;
 };
 

@@ -76,7 +76,7 @@ TEST_F(ClaimShares, AnUnhealthyCoreIsNotGiven) {
 }
 
 TEST_F(ClaimShares, CoresOfADevicePluginsContainersAreNotGiven) {
-  plugin_holders_ = {{"default/old/main", "aws.amazon.com/neuroncore", false, {{{3, {0, 1, 2, 3}}}, {}}}};
+  plugin_holders_ = PluginHolders{{"default/old/main", "aws.amazon.com/neuroncore", false, {{{3, {0, 1, 2, 3}}}, {}}}};
   EXPECT_EQ(put_and_prepare("a", 3, 2), "");
   EXPECT_EQ(cdi_device("a"), "uid-a-neuron-device-3-share-4-7");
   EXPECT_THAT(put_and_prepare("b", 3, 1), HasSubstr("held by default/old/main"));

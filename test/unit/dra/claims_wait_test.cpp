@@ -144,10 +144,23 @@ TEST_F(ClaimsWait, ClaimsOfOneCallWaitTogether) {
 TEST_F(ClaimsTest, WhatADevicePluginGaveIsRefusedUntilItsPodHasEnded) {
   put_claim("a", {{"chips", "neuron-device-2"}});
   put_claim("b", {{"chips", "neuron-device-3"}});
-  plugin_holders_ = {{"default/old/main", "aws.amazon.com/neuron", false, {{{2, {}}}, {}}}};
+  plugin_holders_ = PluginHolders{{"default/old/main", "aws.amazon.com/neuron", false, {{{2, {}}}, {}}}};
   EXPECT_THAT(prepare("a").error, testing::HasSubstr("neuron2 is held by default/old/main"));
   EXPECT_EQ(prepare("b").error, "");
-  plugin_holders_.clear();
+  plugin_holders_ = PluginHolders();
+  EXPECT_EQ(prepare("a").error, "");
+}
+
+TEST_F(ClaimsTest, NothingIsGivenBeforeItIsKnownWhatOthersHold) {
+  put_claim("a", {{"chips", "neuron-device-2"}});
+  put_claim("b", {{"chips", "neuron-device-3"}});
+  EXPECT_EQ(prepare("b").error, "");
+  plugin_holders_ = fail(ErrorCode::unavailable, "not listed yet");
+  EXPECT_EQ(prepare("b").error, "") << "it is prepared";
+  const auto refused = prepare("a");
+  EXPECT_EQ(refused.error, "not listed yet");
+  EXPECT_EQ(refused.why, ErrorCode::unavailable);
+  plugin_holders_ = PluginHolders();
   EXPECT_EQ(prepare("a").error, "");
 }
 

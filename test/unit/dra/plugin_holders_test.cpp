@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <thread>
 
@@ -147,7 +148,8 @@ class PluginHoldWatchTest : public testing::Test {
             .changed = [this] { ++changes_; },
             .driver = kOurs,
             .stored = [this] { return stored_; },
-            .own_pod = {},
+            .own_pod = own_pod_,
+            .asked = [this] { ++asked_; },
             .now = [this] { return now_; }};
   }
   Result<std::vector<model::Allocation>> listed_ = std::vector<model::Allocation>{};
@@ -155,6 +157,8 @@ class PluginHoldWatchTest : public testing::Test {
   grant::NodeUnitsPtr node_;
   SteadyTime now_ = SteadyTime{} + std::chrono::hours(1);
   int changes_ = 0;
+  std::atomic<int> asked_ = 0;
+  std::string own_pod_;
   PluginHoldWatch watch_{ports()};
 };
 
@@ -261,6 +265,58 @@ TEST_F(PluginHoldWatchTest, AKubeletThatNeverAnswersKeepsNothingBack) {
   listed_ = fail(ErrorCode::unavailable, "no socket");
   EXPECT_EQ(watch.turn(), PluginHoldWatch::kRetry);
   EXPECT_TRUE(watch.await_first({}));
+}
+
+TEST_F(PluginHoldWatchTest, UntilTheListIsWholeItIsNotKnownWhatIsHeld) {
+  own_pod_ = "agent-x";
+  PluginHoldWatch watch(ports());
+  scan();
+  const auto refusal = [&] {
+    const auto known = watch.known_holders();
+    return known ? "" : known.error().message;
+  };
+  EXPECT_THAT(refusal(), HasSubstr("retried automatically")) << "before the first list";
+  listed_ = fail(ErrorCode::unavailable, "no socket");
+  EXPECT_EQ(watch.turn(), PluginHoldWatch::kRetry);
+  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(watch.known_holders().error().code, ErrorCode::unavailable) << "no answer";
+  listed_ = std::vector<model::Allocation>{};
+  EXPECT_EQ(watch.turn(), PluginHoldWatch::kRetry);
+  watch.registered();
+  EXPECT_THAT(refusal(), HasSubstr("retried automatically")) << "a kubelet that has just started";
+  model::Allocation own;
+  own.pod = own_pod_;
+  listed_ = std::vector{own, given("aws.amazon.com/neuron", {"3"})};
+  static_cast<void>(watch.turn());
+  EXPECT_EQ(watch.known_holders().value().size(), 1U);
+  EXPECT_EQ(asked_, 1);
+}
+
+TEST_F(PluginHoldWatchTest, AfterThePatienceWhatIsKnownCounts) {
+  own_pod_ = "agent-x";
+  PluginHoldWatch watch(ports());
+  scan();
+  stored_->allocations = {{"", "", "main", "aws.amazon.com/neuron", {"3"}, "uid-1"}};
+  listed_ = fail(ErrorCode::unavailable, "no socket");
+  static_cast<void>(watch.turn());
+  now_ += PluginHoldWatch::kPatience;
+  EXPECT_FALSE(watch.known_holders()) << "it counts from the registration";
+  watch.registered();
+  EXPECT_FALSE(watch.known_holders());
+  now_ += PluginHoldWatch::kPatience;
+  EXPECT_EQ(watch.known_holders().value().size(), 1U);
+}
+
+TEST_F(PluginHoldWatchTest, TheKubeletIsAskedAfterTheFirstScanWithoutARegistration) {
+  scan();
+  std::promise<void> asked;
+  auto with_promise = ports();
+  with_promise.asked = [&] { asked.set_value(); };
+  PluginHoldWatch watch(with_promise);
+  std::jthread runs([&](const std::stop_token& stop) { watch.run(stop); });
+  watch.scanned();
+  EXPECT_EQ(asked.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_TRUE(watch.known_holders()) << "before it registers";
 }
 
 TEST_F(PluginHoldWatchTest, AStopEndsTheWait) {

@@ -151,6 +151,39 @@ TEST_F(PublisherServersTest, InAnUpgradeTheShapeIsThatOfTheLowerServer) {
   expect_published(pool);
 }
 
+// The agent is restarted meanwhile: what it hears first may be the newer server.
+TEST_F(PublisherServersTest, ANewInstanceContinuesWithTheLowerServer) {
+  const Pool pool = TestNode("trn1.32xlarge").pool();
+  set_server("36", "v1.36.1", true);
+  publish(pool);
+  expect_published(pool, {SliceShape::plain, true});
+  set_server("37", "v1.37.2", true);
+  SlicePublisher next(admission_, {"neuron.aws.com", "n1", "n1"}, clock_);
+  const auto settle_next = [&] {
+    while (next.turn() == 0ms) {
+    }
+  };
+  next.set_pool(pool);
+  settle_next();
+  EXPECT_TRUE(next.state().published);
+  EXPECT_FALSE(has_shared_counters(stored()));
+  EXPECT_FALSE(std::ranges::any_of(stored(), has_shares));
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_FALSE(has_shared_counters(stored())) << "round " << round;
+    clock_.advance(5min);
+    next.on_synced();
+    settle_next();
+  }
+  EXPECT_TRUE(has_shared_counters(stored())) << "after three equal answers";
+
+  SlicePublisher third(admission_, {"neuron.aws.com", "n1", "n1"}, clock_);
+  const std::size_t before = writes();
+  third.set_pool(pool);
+  while (third.turn() == 0ms) {
+  }
+  EXPECT_EQ(writes(), before + 1) << "a dry run, and no slice";
+}
+
 // The same of gates: servers of one version with different flags.
 TEST_F(PublisherServersTest, CountersAreOfferedAgainOnlyAfterSeveralEqualAnswers) {
   set_server("35", "v1.35.6", false);
@@ -314,6 +347,21 @@ TEST_F(PublisherServersTest, Pain10OldServersAndKubeletsAreRefusedInWords) {
   put_node("v1.34.2");
   settle_after(2min);
   EXPECT_TRUE(publisher_.state().published);
+}
+
+// No kubelet takes the driver then, and nothing is published.
+TEST_F(PublisherServersTest, AnOldServerIsNamedBeforeAnythingMayBePublished) {
+  set_server("33", "v1.33.4", true);
+  EXPECT_LE(publisher_.check_early(), SlicePublisher::kLongestRetry);
+  EXPECT_THAT(publisher_.state().error, HasSubstr("available from 1.34"));
+  set_server("36", "v1.36.3", true);
+  put_node("v1.33.4");
+  static_cast<void>(publisher_.check_early());
+  EXPECT_THAT(publisher_.state().error, HasSubstr("kubelet is 1.33.4"));
+  put_node("v1.36.3");
+  EXPECT_EQ(publisher_.check_early(), PoolWriter::kFactsAge);
+  EXPECT_EQ(publisher_.state().error, "");
+  EXPECT_EQ(writes(), 0U);
 }
 
 TEST_F(PublisherServersTest, Pain12WhatIsInvalidIsNotSentAgainBeforeItHasChanged) {
