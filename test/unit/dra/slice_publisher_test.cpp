@@ -212,5 +212,27 @@ TEST_F(SlicePublisherTest, NetworkLayersAreThoseOfTheNodesLabels) {
   EXPECT_EQ(layer("networkNodeLayer2"), "");
 }
 
+TEST_F(SlicePublisherTest, Pain22AFailedUpdateIsTriedUntilItIsDone) {
+  TestNode node("inf2.24xlarge");
+  publish(node.pool());
+  api_.fail_next({.times = fakes::FakeApi::kAlways, .status = 503});
+  node.make_ill(3);
+  publish(node.pool());
+  api_.forget_calls();
+  for (int minute = 0; minute < 60; ++minute) settle_after(1min);
+  EXPECT_FALSE(publisher_.state().published);
+  EXPECT_LE(api_.calls().size(), 200U) << "with longer and longer pauses";
+  EXPECT_GE(api_.calls().size(), 30U) << "but for ever";
+  api_.heal();
+  settle_after(1min);
+  expect_published(node.pool());
+}
+
+TEST_F(SlicePublisherTest, ForbiddenIsSaidInTheServersWords) {
+  api_.fail_next({.times = fakes::FakeApi::kAlways, .status = 403, .words = "cannot list resourceslices"});
+  publish(TestNode("trn1.32xlarge").pool());
+  EXPECT_THAT(publisher_.state().error, HasSubstr("cannot list resourceslices"));
+}
+
 }  // namespace
 }  // namespace neuron::plugin::dra
