@@ -103,7 +103,6 @@ Result<void> check_driver_name(const std::string& text) {
                       "joined by '.', such as neuron.aws.com"));
 }
 
-// One or more node names, joined by '/'.
 Result<void> check_pool_name(const std::string& text) {
   constexpr std::size_t kMostBytes = 253;
   const auto parts = split(text, '/');
@@ -141,7 +140,8 @@ Result<ReportForm> parse_report_form(const std::string& text) {
 Result<ReportForm> parse_catalogue_form(const std::string& text) {
   if (text == "yaml") return ReportForm::yaml;
   if (text == "slices") return ReportForm::slices;
-  if (const auto form = parse_report_form(text)) return *form;
+  auto form = parse_report_form(text);
+  if (form) return *form;
   return fail(refusal(text, "is none of text, json, yaml and slices"));
 }
 
