@@ -19,8 +19,8 @@
 #     fleet       150 agents of each mode against one API server, and 500 pods with claims on one node: half an hour
 #     versions    device plugin and claims on Kubernetes 1.33 to 1.37, containerd 1.7, kubelets that are older than their API server, an
 #                 upgrade under running pods: an hour, and as long again to build them the first time
-#     queues      Volcano, JobSet, MPI operator, training operator, LeaderWorkerSet and Kueue in front of four nodes: 10 minutes, and 45 to
-#                 build them the first time
+#     queues      Volcano, JobSet, MPI operator, training operator, LeaderWorkerSet and Kueue in front of four nodes; the catalogue in
+#                 Karpenter's scheduling simulation: 10 minutes, and 45 to build them the first time
 #     attack      attacks on simulated nodes: an hour
 #     chaos       faults in a cluster: an hour
 #     image       a second build from nothing, compared; arm64 under qemu: half an hour
@@ -240,8 +240,17 @@ END
 
 # run.sh builds the systems of the tests that it runs.
 queues_suite() {
-  CLUSTER_DEEP=1 CLUSTER_SHARDS=1 "$root/test/cluster/run.sh" \
-    -run 'TestVolcano|TestJobSet|TestMPIOperator|TestTrainingOperator|TestLWS|TestKueue|TestUltraServer' "$bin"
+  local status=0
+  {
+    CLUSTER_DEEP=1 CLUSTER_SHARDS=1 "$root/test/cluster/run.sh" \
+      -run 'TestVolcano|TestJobSet|TestMPIOperator|TestTrainingOperator|TestLWS|TestKueue|TestUltraServer' "$bin" || status=1
+    "$root/test/karpenter/run.sh" "$bin" || status=1
+    exit "$status"
+  } 2>&1 | tee "$logs/queues.run"
+  status=${PIPESTATUS[0]}
+  sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$logs/queues.run" |
+    awk '{ p += $1; f += $2; s += $3 } END { printf "%d passed, %d failed, %d skipped\n", p, f, s }'
+  return "$status"
 }
 
 chaos_suite() {

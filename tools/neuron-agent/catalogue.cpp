@@ -166,19 +166,24 @@ std::vector<Offer> offers_of(const Options& options) {
   return offers;
 }
 
+Json resources_json(const grant::NodeUnits& node, const core::OfferPolicy& policy) {
+  Json resources = Json::object();
+  for (const model::Resource resource : model::kAllResources) {
+    const auto units = plugin::make_unit_list(node, resource, policy, {});
+    if (!units.empty()) resources[std::string(model::resource_name(resource))] = units.size();
+  }
+  return resources;
+}
+
 Json allocatable_json(const core::InstanceType& type, const Options& options) {
   Json all = Json::array();
   for (int lnc = std::max(type.default_lnc, 1); lnc >= 1; --lnc) {
     if (options.lnc && core::has_lnc(type, *options.lnc) && lnc != *options.lnc) continue;
     const grant::NodeUnits node = node_of(type, type.family ? std::optional(lnc) : std::nullopt, options);
     for (const Offer& offer : offers_of(options)) {
-      Json resources = Json::object();
-      for (const model::Resource resource : model::kAllResources) {
-        const auto units = plugin::make_unit_list(node, resource, offer.policy, {});
-        if (!units.empty()) resources[std::string(model::resource_name(resource))] = units.size();
-      }
-      all.push_back(
-          {{"options", offer.options}, {"lnc", type.family ? Json(lnc) : Json()}, {"resources", std::move(resources)}});
+      all.push_back({{"options", offer.options},
+                     {"lnc", type.family ? Json(lnc) : Json()},
+                     {"resources", resources_json(node, offer.policy)}});
       if (!type.family) break;
     }
   }
@@ -201,6 +206,35 @@ Json type_json(const core::InstanceType& type, const Options& options) {
           {"ultraServer", type.in_ultraserver},
           {"groups", groups_json(node_of(type, lnc_of(type, options), options))},
           {"allocatable", allocatable_json(type, options)}};
+}
+
+// ---- NodeOverlays
+
+// Karpenter's AWS provider counts devices, physical cores and interfaces of a type: what the agent counts otherwise is
+// overridden, and what it does not offer is 0.
+Json capacity_json(const core::InstanceType& type, const Options& options) {
+  const grant::NodeUnits node = node_of(type, lnc_of(type, options), options);
+  const Json all = resources_json(node, Options().offer_policy());
+  const Json offered = resources_json(node, options.offer_policy());
+  Json capacity = Json::object();
+  for (const auto& [name, units] : all.items()) capacity[name] = "0";
+  for (const auto& [name, units] : offered.items()) capacity[name] = units.dump();
+  return capacity;
+}
+
+Catalogue overlays_report(const Types& types, const Options& options) {
+  Json items = Json::array();
+  for (const core::InstanceType* type : types) {
+    const Json of_type = {
+        {"key", "node.kubernetes.io/instance-type"}, {"operator", "In"}, {"values", Json::array({type->name})}};
+    items.push_back(
+        {{"apiVersion", "karpenter.sh/v1alpha1"},
+         {"kind", "NodeOverlay"},
+         {"metadata", {{"name", "neuron-agent-" + type->name}}},
+         {"spec", {{"requirements", Json::array({of_type})}, {"capacity", capacity_json(*type, options)}}}});
+  }
+  const Json list = {{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}};
+  return {{Verdict::good, dump(list), ""}, {}};
 }
 
 // ---- Slices
@@ -243,6 +277,7 @@ Catalogue catalogue(const Options& options) {
   const auto types = chosen_types(options);
   if (!types) return {cannot_tell(types.error().message), {}};
   if (options.output == ReportForm::slices) return slices_report(*types, options);
+  if (options.output == ReportForm::overlays) return overlays_report(*types, options);
   const Json document = catalogue_json(*types, options);
   switch (options.output) {
     case ReportForm::json:

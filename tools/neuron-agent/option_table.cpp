@@ -33,6 +33,11 @@ const Words<host::KernelLogUse> kKernelLogUses = {{"on", host::KernelLogUse::wan
                                                   {"off", host::KernelLogUse::none}};
 const Words<std::string> kTaintEffects = {{"NoSchedule", "NoSchedule"}, {"NoExecute", "NoExecute"}, {"none", ""}};
 const Words<std::string> kLogLevels = {{"debug", "debug"}, {"info", "info"}, {"warn", "warn"}, {"error", "error"}};
+const Words<ReportForm> kCatalogueForms = {{"text", ReportForm::text},
+                                           {"json", ReportForm::json},
+                                           {"yaml", ReportForm::yaml},
+                                           {"slices", ReportForm::slices},
+                                           {"overlays", ReportForm::overlays}};
 const Words<bool> kOnOff = {{"on", true}, {"off", false}};
 const Words<Partitions> kPartitions = {
     {"all", Partitions::all}, {"cores", Partitions::cores}, {"groups", Partitions::groups}, {"none", Partitions::none}};
@@ -135,14 +140,6 @@ Result<int> parse_unhealthy_devices(const std::string& text) {
 Result<ReportForm> parse_report_form(const std::string& text) {
   if (text == "text" || text == "json") return text == "text" ? ReportForm::text : ReportForm::json;
   return fail(ErrorCode::invalid_argument, "`" + printable(text) + "' is neither text nor json");
-}
-
-Result<ReportForm> parse_catalogue_form(const std::string& text) {
-  if (text == "yaml") return ReportForm::yaml;
-  if (text == "slices") return ReportForm::slices;
-  auto form = parse_report_form(text);
-  if (form) return *form;
-  return fail(refusal(text, "is none of text, json, yaml and slices"));
 }
 
 Result<std::optional<int>> parse_lnc(const std::string& text) {
@@ -330,8 +327,9 @@ const std::vector<Option> kOptions = {
      parsed(parse_report_form, &Options::output)},
     {kExplain, "--output", "FORM", "text", "Format of the answer: text or json",
      parsed(parse_report_form, &Options::output)},
-    {kCatalogue, "-o,--output", "FORM", "text", "Format: text, json, yaml, or slices (the\nResourceSlices as JSON)",
-     parsed(parse_catalogue_form, &Options::output)},
+    {kCatalogue, "-o,--output", "FORM", "text",
+     "Format: text, json, yaml, slices (ResourceSlices),\noverlays (NodeOverlays for Karpenter)",
+     one_of(kCatalogueForms, &Options::output)},
     {kCheck, "--timeout", "TIME", "10s", "Time limit of the check; half of it is for\nlibfabric",
      parsed(parse_duration, &Options::timeout)},
     {kExplain, "--timeout", "TIME", "10s", "Time limit; a quarter of it for each query to the\nkubelet",

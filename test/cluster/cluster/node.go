@@ -27,14 +27,15 @@ import (
 
 // Spec describes a node. The zero values of all but Name are good.
 type Spec struct {
-	Name         string
-	InstanceType string            // as neuron-sim node --list says; empty: no simulated host, containers see the machine's /sys
-	Simulation   []string          // more arguments for neuron-sim node, for example "--lnc", "1"
-	Labels       map[string]string // besides node.kubernetes.io/instance-type
-	Runtime      Runtime
-	Kubernetes   string        // minor version of the kubelet; empty: the first of the run
-	StatusEvery  time.Duration // the kubelet's nodeStatusUpdateFrequency; 0: 2 s (a kubelet's own default is 10 s)
-	KubeletRoot  string        // the kubelet's --root-dir, below /var/lib/kubelet; empty: that itself
+	Name          string
+	InstanceType  string            // as neuron-sim node --list says; empty: no simulated host, containers see the machine's /sys
+	Simulation    []string          // more arguments for neuron-sim node, for example "--lnc", "1"
+	Labels        map[string]string // besides node.kubernetes.io/instance-type
+	Runtime       Runtime
+	StartupTaints string        // that the kubelet registers the node with
+	Kubernetes    string        // minor version of the kubelet; empty: the first of the run
+	StatusEvery   time.Duration // the kubelet's nodeStatusUpdateFrequency; 0: 2 s (a kubelet's own default is 10 s)
+	KubeletRoot   string        // the kubelet's --root-dir, below /var/lib/kubelet; empty: that itself
 }
 
 // Runtime is which containerd a node runs.

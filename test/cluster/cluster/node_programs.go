@@ -162,6 +162,9 @@ func (n *Node) StartKubelet() error {
 	if labels := n.labels(); labels != "" {
 		arguments = append(arguments, "--node-labels", labels)
 	}
+	if n.StartupTaints != "" {
+		arguments = append(arguments, "--register-with-taints", n.StartupTaints)
+	}
 	var err error
 	if n.Kubelet, err = n.start("kubelet", nil, arguments...); err != nil {
 		return err

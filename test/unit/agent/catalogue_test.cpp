@@ -9,6 +9,7 @@
 #include "plugin/daemon/machine_scans.h"
 #include "plugin/dra/slices/publisher.h"
 #include "test/fakes/fake_host.h"
+#include "test/unit/render/json_schema.h"
 
 namespace neuron::agent {
 namespace {
@@ -115,6 +116,20 @@ TEST_P(CatalogueOf, UnitsAreThoseOfASimulatedNode) {
   }
 }
 
+TEST_P(CatalogueOf, TheDocumentFollowsItsSchema) {
+  std::vector<Options> all(3);
+  all[1].neurondevice = true;
+  all[2].offer.core_devices_said = true;
+  all[2].offer.core_devices = core::CoreDevices{false, {0}};
+  if (core::find_instance_type(GetParam())->family) all[2].lnc = 1;
+  for (Options& options : all) {
+    options.types = {GetParam()};
+    options.output = ReportForm::json;
+    const std::string text = catalogue(options).report.output;
+    EXPECT_EQ(neuron::test::schema_file_violation("neuron-catalogue-1", text), "");
+  }
+}
+
 std::vector<std::string> all_names() {
   std::vector<std::string> names;
   for (const core::InstanceType& type : core::all_instance_types()) names.push_back(type.name);
@@ -209,6 +224,33 @@ TEST(Catalogue, AllocatableByLncAndOffer) {
       found(split, "--core-devices 0-1", 1),
       (ordered_json{{"aws.amazon.com/neuroncore", 16}, {"aws.amazon.com/neuron", 14}, {"vpc.amazonaws.com/efa", 16}}));
   EXPECT_TRUE(found(split, "--core-devices 0-1", 2).is_null()) << "--lnc 1 alone";
+}
+
+// What Karpenter counts by itself, and the agent does not offer, is 0.
+TEST(Catalogue, OverlaysCountWhatIsOffered) {
+  Options options;
+  options.types = {"trn2.48xlarge", "inf2.xlarge", "p5.4xlarge"};
+  options.output = ReportForm::overlays;
+  const json list = json::parse(catalogue(options).report.output);
+  ASSERT_EQ(list["items"].size(), 3U);
+  const json& trn2 = list["items"][0];
+  EXPECT_EQ(trn2["metadata"]["name"], "neuron-agent-trn2.48xlarge");
+  EXPECT_EQ(
+      trn2["spec"]["requirements"],
+      json::parse(R"([{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["trn2.48xlarge"]}])"));
+  const auto capacity = [](const json& of, std::size_t i) { return of["items"][i]["spec"]["capacity"].dump(); };
+  EXPECT_EQ(capacity(list, 0),
+            R"({"aws.amazon.com/neuron":"16","aws.amazon.com/neuroncore":"64","vpc.amazonaws.com/efa":"16"})");
+  EXPECT_EQ(capacity(list, 1), R"({"aws.amazon.com/neuron":"1","aws.amazon.com/neuroncore":"2"})");
+  EXPECT_EQ(capacity(list, 2), R"({"vpc.amazonaws.com/efa":"1"})");
+  options.offer.core_devices_said = options.neurondevice = true;
+  options.offer.core_devices = core::CoreDevices{};
+  options.offer.resources = *core::parse_resource_list("neuron,neuroncore");
+  options.lnc = 1;
+  options.types = {"trn2.48xlarge"};
+  EXPECT_EQ(capacity(json::parse(catalogue(options).report.output), 0),
+            R"({"aws.amazon.com/neuron":"16","aws.amazon.com/neuroncore":"0",)"
+            R"("aws.amazon.com/neurondevice":"16","vpc.amazonaws.com/efa":"0"})");
 }
 
 TEST(Catalogue, SlicesOfSeveralTypesAreOneListWithTheirNames) {
