@@ -189,6 +189,7 @@ func (a *asker) change(pod *core.Pod) {
 	if status == 0 {
 		a.Errorf("%s does not run, why says %+v", describePod(pod), why)
 	}
+	// TestKubectlNeuronLNC has this one.
 	possible := slices.DeleteFunc(why.Changes, func(c whyChange) bool { return c.Kind == "other_lnc" })
 	if len(possible) == 0 {
 		a.c.DeletePod(a, "default", pod.Name)

@@ -91,7 +91,13 @@ func TestKubectlNeuron(t *testing.T) {
 
 	t.Run("Nodes", func(t *testing.T) { expectFleet(t, c, nodes) })
 	t.Run("Why", func(t *testing.T) { expectWhy(t, c, nodes[0]) })
-	t.Run("Questions", func(t *testing.T) { newAsker(t, c, nodes, drawCounts(cluster.Neuron)).ask(6, 0.4) })
+	t.Run("Questions", func(t *testing.T) { newAsker(t, c, nodes, drawCounts(cluster.Neuron)).ask(6, 0.3) })
+	t.Run("Cores", func(t *testing.T) {
+		for i, n := range nodes {
+			n.ExpectAllocatable(t, everyKindsCounts[i]) // nothing is held through the other name any more
+		}
+		newAsker(t, c, nodes, drawCounts(cluster.NeuronCore)).ask(3, 0.1)
+	})
 	t.Run("BothNames", func(t *testing.T) {
 		needsDeep(t) // each waits for a node status
 		newAsker(t, c, nodes, drawCounts(cluster.Neuron, cluster.NeuronCore)).settled(nodes).ask(40, 0.03)

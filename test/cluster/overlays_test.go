@@ -56,17 +56,22 @@ func TestLNCFile(t *testing.T) {
 	t.Cleanup(func() { c.ExpectNoPods(t, system, agentPod) }) // before the node goes
 	c.Apply(t, cluster.Manifest("static/neuron-agent.yaml"))
 	n.ExpectAllocatable(t, cluster.Counts{Cores: 64, Devices: 16, EFAs: 16}) // as documented: the family's default is assumed
-	kustomization := kustomizationOf(t, "components:")
-	dir := cluster.Copy(t, "manifests")
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(kustomization), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	c.Kubectl(t, "apply", "-k", dir)
+	showLNCFile(t, c)
 	n.ExpectAllocatable(t, cluster.Counts{Cores: 128, Devices: 16, EFAs: 16})
 	ask := cluster.Ask{cluster.NeuronCore: "8"}
 	w := cluster.One("eight-of-128", ask)
 	c.StartJob(t, w)
 	c.AwaitReports(t, w)[0].ExpectGiven(t, ask, 8)
+}
+
+// showLNCFile applies that kustomization.
+func showLNCFile(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	dir := cluster.Copy(t, "manifests")
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(kustomizationOf(t, "components:")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.Kubectl(t, "apply", "-k", dir)
 }
 
 // kustomizationOf returns the kustomization.yaml in docs/install.md that has this line.

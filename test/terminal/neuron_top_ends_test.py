@@ -134,6 +134,21 @@ def test_json_ends_with_its_reader_and_with_sigterm(case):
     other.stdout.close()
 
 
+def test_json_goes_on_after_a_resize_and_a_stop(case):
+    command = [os.path.join(top_case.BIN, "neuron-top"), "--root", case.host("inf2.xlarge"), "--json", "--interval", "200ms"]
+    program = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert program.stdout.readline().startswith(b"{")
+    program.send_signal(signal.SIGWINCH)
+    program.send_signal(signal.SIGTSTP)
+    assert os.WIFSTOPPED(os.waitpid(program.pid, os.WUNTRACED)[1])
+    program.send_signal(signal.SIGCONT)
+    for _ in range(20):  # more than was on its way
+        assert program.stdout.readline().startswith(b"{")
+    program.send_signal(signal.SIGTERM)
+    assert program.wait(PATIENCE) == 0
+    program.stdout.close()
+
+
 def test_sigterm_while_nobody_reads_json(case):
     command = [os.path.join(top_case.BIN, "neuron-top"), "--root", case.host("trn2.48xlarge"), "--json", "--interval", "200ms"]
     reading, writing = os.pipe()

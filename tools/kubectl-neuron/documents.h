@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,7 @@ struct AgentAnswer {
   std::string body;       // JSON, foreign; "" with `missing`
   std::string missing;    // one sentence; "" with `body`
   std::string metrics{};  // what kept_metrics() (node_usage.h) left of GET /metrics; "": not asked for, or no answer
+  std::optional<report::NodeReport> report{};  // of `body`, which is then ""
 };
 
 // Passive data. All texts are foreign and bounded.
@@ -48,9 +50,13 @@ struct Documents {
   }
 };
 
+// Puts the report in place of its text; where it is none, `missing` says so. Pure.
+void parse_report(AgentAnswer& answer);
+
 // What a command needs beside nodes, pods, slices, claims and classes.
 struct Wanted {
   bool agents = true;
+  bool reports = false;  // agents' answers parsed as they come, instead of their texts
   bool metrics = false;  // of each agent that has /node
   bool claim_templates = false;
   bool events = false;
@@ -59,7 +65,7 @@ struct Wanted {
 
 // A fleet of what was read. Documents that make no sense, whole or in part, are left out; a sentence of
 // Fleet::unknown says how many. Pure.
-[[nodiscard]] Fleet make_fleet(const Documents& documents);
+[[nodiscard]] Fleet make_fleet(Documents documents);
 
 // The user's flags that kubectl is given as they are. Passive data.
 struct ClusterFlags {
@@ -93,8 +99,7 @@ using Progress = std::function<void(std::size_t done, std::size_t expected)>;
 struct ReadLimits {
   std::chrono::milliseconds page{60'000};  // of a page of a list; the first may run a login program
   std::chrono::milliseconds agent{2000};   // of an agent that does not answer
-  int at_once = 16;                        // calls to the API server
-  int agents_at_once = 64;                 // of them to agents; each waits on its node
+  int at_once = 64;                        // calls; most are to agents, and each waits on its node
 };
 
 // All answers, read in parallel. Kinds that may not be read are in Documents::unknown; a namespaced one is then read in

@@ -1,11 +1,14 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <clocale>
 #include <csignal>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/base/fd.h"
+#include "agent/base/parse.h"
 #include "neuron_version.h"
 #include "tools/kubectl-neuron/commands.h"
 
@@ -18,6 +21,10 @@ struct Command {
   std::function<void(CLI::App&)> add;  // its own options
   std::function<int()> run;
 };
+
+bool has_command(const std::vector<Command>& commands, std::string_view name) {
+  return std::ranges::any_of(commands, [&](const Command& command) { return command.name == name; });
+}
 
 // Options of every command.
 void add_common(CLI::App& command, Options& options) {
@@ -73,6 +80,10 @@ int program(int argc, char** argv) {
     CLI::App* added = app.add_subcommand(command.name, command.summary);
     command.add(*added);
     add_common(*added, options);
+  }
+  const std::string_view first = argc > 1 ? argv[1] : "-";
+  if (!first.starts_with('-') && !has_command(commands, first)) {
+    return fail_with(make_error(ErrorCode::invalid_argument, "no command " + printable(first, 100) + "; see --help"));
   }
   try {
     app.parse(argc, argv);

@@ -22,7 +22,7 @@ using nlohmann::json;
 
 class Maker {
  public:
-  explicit Maker(const Documents& documents) : documents_(documents) {}
+  explicit Maker(Documents& documents) : documents_(documents) {}
 
   Fleet run() {
     fleet_.read_at = documents_.read_at;
@@ -98,14 +98,17 @@ class Maker {
   }
 
   void sort() {
-    std::ranges::sort(fleet_.nodes, {}, [](const Node& node) -> const std::string& { return node.name; });
+    const auto name_of = [](const Node& node) -> const std::string& { return node.name; };
+    std::ranges::stable_sort(fleet_.nodes, {}, name_of);
+    const auto twice = std::ranges::unique(fleet_.nodes, {}, name_of);
+    fleet_.nodes.erase(twice.begin(), twice.end());
     std::ranges::sort(fleet_.pods, {}, [](const Pod& pod) { return std::tie(pod.pod_namespace, pod.name); });
     std::ranges::sort(fleet_.claims, {},
                       [](const Claim& claim) { return std::tie(claim.claim_namespace, claim.name); });
     std::ranges::sort(fleet_.classes, {}, [](const DeviceClass& one) -> const std::string& { return one.name; });
   }
 
-  // Each by itself, some at once: most of the time goes into parsing the agents' answers.
+  // Each by itself, some at once: agents' answers of a dump are parsed here.
   void finish_nodes() {
     constexpr std::size_t kNodesOfThread = 32, kMostThreads = 4;
     std::atomic<std::size_t> next = 0;
@@ -136,16 +139,10 @@ class Maker {
           node.agent_pod.empty() ? "no agent's pod was found on this node" : "the agent was not asked";
       return;
     }
-    if (!answer->second.missing.empty()) {
-      node.report_missing = answer->second.missing;
-      return;
-    }
-    auto report = report::parse_node_report(answer->second.body);
-    if (report) {
-      node.report = *std::move(report);
-    } else {
-      node.report_missing = "the agent's answer is not understood: " + report.error().message;
-    }
+    AgentAnswer& given = answer->second;
+    if (!given.report && given.missing.empty()) parse_report(given);
+    node.report = std::move(given.report);
+    node.report_missing = std::move(given.missing);
   }
 
   [[nodiscard]] Mode mode_of(const Node& node) const {
@@ -163,7 +160,7 @@ class Maker {
     std::int64_t slices = 0;
   };
 
-  const Documents& documents_;
+  Documents& documents_;
   const std::map<std::string, AgentPod> agents_ = agent_pods(documents_.list(Kind::pods));
   std::set<std::string> resources_;                              // of device classes
   std::map<std::tuple<std::string, std::string>, Parts> pools_;  // by driver and name
@@ -179,7 +176,17 @@ std::string_view plural_of(Kind kind) {
   return kNames.at(static_cast<std::size_t>(kind));
 }
 
-Fleet make_fleet(const Documents& documents) {
+void parse_report(AgentAnswer& answer) {
+  auto report = report::parse_node_report(answer.body);
+  answer.body = {};
+  if (report) {
+    answer.report = *std::move(report);
+  } else {
+    answer.missing = "the agent's answer is not understood: " + report.error().message;
+  }
+}
+
+Fleet make_fleet(Documents documents) {
   return Maker(documents).run();
 }
 

@@ -1,5 +1,7 @@
 #include "tools/kubectl-neuron/map.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -182,7 +184,17 @@ Result<void> write_file(const std::string& path, const std::string& text, bool r
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
   const int error = errno;
   if (std::fclose(file) == 0 && written) return {};
-  return fail(error_from_errno(written ? errno : error, printable(path)));
+  const Error why = error_from_errno(written ? errno : error, printable(path));
+  if (!replaces) ::unlink(path.c_str());  // half a picture
+  return fail(why);
+}
+
+// By -o, else by the end of the file's name.
+Result<MapFormat> format_of(const MapOptions& own) {
+  if (own.format == "html" || (own.format.empty() && own.file.ends_with(".html"))) return MapFormat::html;
+  const std::string name = own.file.substr(own.file.rfind('/') + 1);
+  if (own.format == "svg" || name.ends_with(".svg") || name.find('.', 1) == std::string::npos) return MapFormat::svg;
+  return fail(ErrorCode::invalid_argument, printable(name) + ": only .svg and .html are drawn; -o says which it is");
 }
 
 }  // namespace
@@ -197,11 +209,12 @@ void add_map(CLI::App& command, MapOptions& own) {
 }
 
 int run_map(const Options& options, const MapOptions& own) {
+  const auto format = format_of(own);
+  if (!format) return fail_with(format.error());
   auto fleet = read_fleet(options, {.context = false});
   if (!fleet) return fail_with(fleet.error());
   std::erase_if(fleet->nodes, [](const Node& node) { return !has_hardware(node); });
-  const bool html = own.format.empty() ? own.file.ends_with(".html") : own.format == "html";
-  const std::string picture = draw_map(*fleet, html ? MapFormat::html : MapFormat::svg);
+  const std::string picture = draw_map(*fleet, *format);
   if (own.file == "-") return print(picture);
   const auto written = write_file(own.file, picture, own.force);
   return written ? kExitOk : fail_with(written.error());

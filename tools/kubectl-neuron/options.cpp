@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "agent/base/parse.h"
 #include "tools/kubectl-neuron/commands.h"
@@ -37,9 +39,10 @@ Result<Documents> documents_of(const Options& options, const Wanted& wanted) {
   return read_documents(*cluster, options.cluster.kube_namespace, wanted, progress_line());
 }
 
-Result<Fleet> read_fleet(const Options& options, const Wanted& wanted) {
-  TRY_ASSIGN(const Documents documents, documents_of(options, wanted));
-  return make_fleet(documents);
+Result<Fleet> read_fleet(const Options& options, Wanted wanted) {
+  wanted.reports = true;
+  TRY_ASSIGN(Documents documents, documents_of(options, wanted));
+  return make_fleet(std::move(documents));
 }
 
 void add_output(CLI::App& command, std::string& output) {
@@ -73,6 +76,7 @@ void print_unknown(const Fleet& fleet) {
 
 int print(const std::string& text, int code) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return code;
+  if (errno == EPIPE) return code;  // `| head`
   std::perror("kubectl-neuron: standard output");
   return kExitUnknown;
 }

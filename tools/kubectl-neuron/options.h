@@ -26,7 +26,7 @@ struct Options {
 [[nodiscard]] Result<Documents> documents_of(const Options& options, const Wanted& wanted);
 
 // The same as a fleet.
-[[nodiscard]] Result<Fleet> read_fleet(const Options& options, const Wanted& wanted);
+[[nodiscard]] Result<Fleet> read_fleet(const Options& options, Wanted wanted);
 
 // The namespace that a pod's name is looked for in: -n, else that of the context, else "default".
 [[nodiscard]] std::string namespace_of(const Options& options, const Fleet& fleet);

@@ -237,12 +237,13 @@ void add_pods(CLI::App& command, PodsOptions& own) {
 }
 
 int run_pods(const Options& options, const PodsOptions& own) {
-  const auto documents = documents_of(options, {.agents = true, .metrics = true});
+  auto documents = documents_of(options, {.reports = true, .metrics = true});
   if (!documents) return fail_with(documents.error());
-  const Fleet fleet = make_fleet(*documents);
+  const Usages usages = usages_of(*documents, 0);
+  const Fleet fleet = make_fleet(*std::move(documents));
   print_unknown(fleet);
   const std::string only = own.all_namespaces ? "" : namespace_of(options, fleet);
-  return print(pods_listing(fleet, usages_of(*documents, 0), output_of(own.output), only));
+  return print(pods_listing(fleet, usages, output_of(own.output), only));
 }
 
 }  // namespace neuron::fleet

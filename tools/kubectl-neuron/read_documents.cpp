@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -74,26 +75,60 @@ bool names_pod(const std::string& body) {
   return status && kube::text_of(*status, {"details", "kind"}) == "pods";
 }
 
-// Runs jobs on some threads and waits for all of them.
-void run_all(std::deque<std::function<void()>> jobs, int threads) {
-  Mutex mutex;
-  const auto work = [&] {
+// Runs jobs in order, on at most so many threads.
+class Jobs {
+ public:
+  explicit Jobs(int threads) : most_(static_cast<std::size_t>(std::max(threads, 1))) {}
+  ~Jobs() { wait(); }
+  Jobs(const Jobs&) = delete;
+  Jobs& operator=(const Jobs&) = delete;
+
+  // From any thread, also from a job.
+  void add(std::function<void()> job) EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    waiting_.push_back(std::move(job));
+    ++left_;
+    if (waiting_.size() > idle_ && workers_.size() < most_) workers_.emplace_back([this] { work(); });
+    changed_.notify_one();
+  }
+  // Until all have run, and those that they added; then its threads end.
+  void wait() EXCLUDES(mutex_) {
+    std::vector<std::jthread> ending;
+    const MutexLock lock(mutex_);
+    while (left_ > 0) done_.wait(mutex_);
+    is_ending_ = true;
+    changed_.notify_all();
+    ending.swap(workers_);
+  }
+
+ private:
+  void work() EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
     for (;;) {
-      std::function<void()> job;
-      {
-        const MutexLock lock(mutex);
-        if (jobs.empty()) return;
-        job = std::move(jobs.front());
-        jobs.pop_front();
-      }
-      job();
+      ++idle_;
+      while (waiting_.empty() && !is_ending_) changed_.wait(mutex_);
+      --idle_;
+      if (waiting_.empty()) return;
+      run(std::exchange(waiting_.front(), {}));
+      if (--left_ == 0) done_.notify_all();
     }
-  };
-  std::vector<std::jthread> workers;
-  const auto count = std::min(jobs.size(), static_cast<std::size_t>(threads));
-  workers.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) workers.emplace_back(work);
-}
+  }
+  void run(const std::function<void()>& job) REQUIRES(mutex_) {
+    waiting_.pop_front();
+    mutex_.unlock();
+    job();
+    mutex_.lock();
+  }
+
+  const std::size_t most_;
+  Mutex mutex_;
+  std::condition_variable_any changed_, done_;
+  std::deque<std::function<void()>> waiting_ GUARDED_BY(mutex_);
+  std::vector<std::jthread> workers_ GUARDED_BY(mutex_);
+  std::size_t idle_ GUARDED_BY(mutex_) = 0;
+  std::size_t left_ GUARDED_BY(mutex_) = 0;  // waiting or running
+  bool is_ending_ GUARDED_BY(mutex_) = false;
+};
 
 // One list as it came.
 struct List {
@@ -110,7 +145,7 @@ class Reading {
 
   Result<Documents> run() {
     const std::string read_at = utc_text(std::chrono::system_clock::now());
-    std::deque<std::function<void()>> jobs;
+    std::vector<std::function<void()>> jobs;
     for (const Kind kind : kAllKinds) {
       if (is_wanted(kind)) jobs.emplace_back([this, kind] { read_kind(kind); });
     }
@@ -121,10 +156,10 @@ class Reading {
         const MutexLock lock(mutex_);
         documents_.default_namespace = name;
       });
-    expected_ = jobs.size();
-    run_all(std::move(jobs), limits_.at_once);
+    add(std::move(jobs));
+    jobs_.wait();
+    parsers_.wait();
     TRY(check_anything());
-    if (wanted_.agents) read_agents();
     const MutexLock lock(mutex_);
     if (is_without_claims_) documents_.unknown.emplace_back("the cluster does not serve resource.k8s.io: no claims");
     documents_.read_at = read_at;
@@ -137,19 +172,24 @@ class Reading {
     return kind != Kind::claim_templates || wanted_.claim_templates;
   }
 
-  void read_agents() {
-    std::map<std::string, AgentPod> agents;
+  void add(std::vector<std::function<void()>> jobs) EXCLUDES(mutex_) {
     {
       const MutexLock lock(mutex_);
-      agents = agent_pods(documents_.list(Kind::pods));
+      expected_ += jobs.size();
+    }
+    for (std::function<void()>& job : jobs) jobs_.add(std::move(job));
+  }
+
+  void add_agents(const std::vector<std::string>& pods) EXCLUDES(mutex_) {
+    {
+      const MutexLock lock(mutex_);
       last_answer_ = steady_clock::now();
     }
-    std::deque<std::function<void()>> jobs;
-    for (const auto& [node, agent] : agents) {
-      jobs.emplace_back([this, node = &node, agent = &agent] { read_agent(*node, *agent); });
+    std::vector<std::function<void()>> jobs;
+    for (const auto& [node, agent] : agent_pods(pods)) {
+      jobs.emplace_back([this, node = node, agent = agent] { read_agent(node, agent); });
     }
-    expected_ += jobs.size();
-    run_all(std::move(jobs), limits_.agents_at_once);
+    add(std::move(jobs));
   }
 
   // Agents that the API server cannot reach all take the whole deadline: once none has answered for that long, the rest
@@ -167,6 +207,15 @@ class Reading {
       ask(agent, answer);
       if (wanted_.metrics && !answer.body.empty()) ask_metrics(agent, answer);
     }
+    if (!wanted_.reports || answer.body.empty()) return keep(node, std::move(answer));
+    // By few threads: as many as wait for agents would be slower.
+    parsers_.add([this, node, answer = std::move(answer)]() mutable {
+      parse_report(answer);
+      keep(node, std::move(answer));
+    });
+  }
+
+  void keep(const std::string& node, AgentAnswer answer) EXCLUDES(mutex_) {
     {
       const MutexLock lock(mutex_);
       documents_.agents.insert_or_assign(node, std::move(answer));
@@ -227,6 +276,8 @@ class Reading {
     } else if (list.error) {
       list.unknown = words_of(kind) + " are not known: " + list.error->message;
     }
+    // Other lists may still be on their way.
+    if (kind == Kind::pods && wanted_.agents) add_agents(list.pages);
     {
       const MutexLock lock(mutex_);
       errors_.at(static_cast<std::size_t>(kind)) = list.error;
@@ -310,12 +361,14 @@ class Reading {
   Documents documents_ GUARDED_BY(mutex_);
   std::array<std::optional<Error>, kKinds> errors_ GUARDED_BY(mutex_);
   std::size_t done_ GUARDED_BY(mutex_) = 0;
+  std::size_t expected_ GUARDED_BY(mutex_) = 0;
   bool is_any_late_ GUARDED_BY(mutex_) = false;
   SteadyTime last_answer_ GUARDED_BY(mutex_);
   std::atomic<bool> is_without_claims_ = false;  // the server is older than the API group
   std::once_flag namespace_once_;
   std::string namespace_;
-  std::size_t expected_ = 0;  // changes only while no job runs
+  Jobs parsers_{static_cast<int>(std::min(4U, std::thread::hardware_concurrency()))};
+  Jobs jobs_{limits_.at_once};
 };
 
 }  // namespace

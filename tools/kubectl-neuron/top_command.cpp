@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr Wanted kWanted{.metrics = true, .context = false};
+constexpr Wanted kWanted{.reports = true, .metrics = true, .context = false};
 constexpr milliseconds kShortest{1000};
 
 Result<milliseconds> interval_of(const std::string& text) {
@@ -37,9 +37,10 @@ TopState state_of(const TopOptions& own) {
 }
 
 int print_once(const Options& options, const TopOptions& own) {
-  const auto documents = documents_of(options, kWanted);
+  auto documents = documents_of(options, kWanted);
   if (!documents) return fail_with(documents.error());
-  const Top top = make_top(make_fleet(*documents), usages_of(*documents, 0));
+  const Usages usages = usages_of(*documents, 0);
+  const Top top = make_top(make_fleet(*std::move(documents)), usages);
   const TopState state = state_of(own);
   if (own.json) {
     const auto now = std::chrono::system_clock::now().time_since_epoch();

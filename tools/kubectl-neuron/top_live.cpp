@@ -18,7 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr Wanted kWanted{.metrics = true, .context = false};
+constexpr Wanted kWanted{.reports = true, .metrics = true, .context = false};
 
 struct Reading {
   Fleet fleet;
@@ -44,8 +44,9 @@ class Reader {
   }
 
   Answer read() {
-    TRY_ASSIGN(const Documents documents, read_anew());
-    Reading reading{make_fleet(documents), usages_of(documents, seconds_now())};
+    TRY_ASSIGN(Documents documents, read_anew());
+    Reading reading{{}, usages_of(documents, seconds_now())};
+    reading.fleet = make_fleet(std::move(documents));
     add_rates(before_, reading.usages);
     before_ = reading.usages;
     return reading;

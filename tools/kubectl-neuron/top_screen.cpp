@@ -326,7 +326,10 @@ screen::Table top_table(const Top& top, const TopState& state, render::Charset c
   for (const TopRow* row : shown_rows(top, state.by, state.sort, state.filter)) {
     table.rows.push_back(line_of(*row, state.by, charset));
   }
-  if (table.rows.empty()) table.note = state.filter.empty() ? "nothing holds hardware" : "nothing matches";
+  if (!table.rows.empty()) return table;
+  table.note = !state.filter.empty()     ? "nothing matches"
+               : state.by == TopBy::node ? "no node has Neuron devices or EFA interfaces, as far as this user may read"
+                                         : "nothing holds hardware";
   return table;
 }
 

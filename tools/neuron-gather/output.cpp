@@ -116,7 +116,7 @@ Result<void> write_stdout(std::string_view bytes) {
 }
 
 tl::unexpected<Error> elsewhere(Error error) {
-  error.message += "; choose another place with -o";
+  error.message += "; choose another place";
   return fail(std::move(error));
 }
 

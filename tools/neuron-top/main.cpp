@@ -49,14 +49,14 @@ constexpr milliseconds kPatience{10000};
 
 enum class Woken { ready, late, signal };
 
-// Until `fd` is readable (-1: no file), a signal came, or it is `until`.
+// Until `fd` is readable (-1: no file), a signal that ends came, or it is `until`.
 Woken wait(int fd, int signals, steady_clock::time_point until) {
   for (;;) {
     const auto left = std::chrono::ceil<milliseconds>(until - steady_clock::now());
     std::array<pollfd, 2> fds = {{{signals, POLLIN, 0}, {fd, POLLIN, 0}}};
     const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(std::max(left, milliseconds(0)).count()));
     if (ready < 0 && errno != EINTR) return Woken::late;
-    if (fds[0].revents != 0) return Woken::signal;
+    if (fds[0].revents != 0 && screen::take_signal(signals)) return Woken::signal;
     if (fds[1].revents != 0) return Woken::ready;
     if (ready == 0) return Woken::late;
   }
@@ -69,8 +69,8 @@ model::UsageRequest request_of(const Options& options) {
   return request;
 }
 
-// False when the pipe is closed, or a signal came while there was no room. POLLOUT of a pipe promises no more room than
-// PIPE_BUF, so no more is written at a time.
+// False when the pipe is closed, or a signal that ends came while there was no room. POLLOUT of a pipe promises no more
+// room than PIPE_BUF, so no more is written at a time.
 Result<bool> write_all(std::string_view text, int signals) {
   while (!text.empty()) {
     std::array<pollfd, 2> fds = {{{signals, POLLIN, 0}, {STDOUT_FILENO, POLLOUT, 0}}};
@@ -78,7 +78,10 @@ Result<bool> write_all(std::string_view text, int signals) {
       if (errno == EINTR) continue;
       return fail(error_from_errno(errno, "poll"));
     }
-    if (fds[1].revents == 0) return false;
+    if (fds[1].revents == 0) {
+      if (screen::take_signal(signals)) return false;
+      continue;
+    }
     const ssize_t written = ::write(STDOUT_FILENO, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0 && errno == EPIPE) return false;
@@ -116,7 +119,7 @@ class Printer {
   screen::History history_;
 };
 
-// The next sample; nullopt when a signal came instead.
+// The next sample; nullopt when a signal that ends came instead.
 Result<std::optional<Moment>> next(const Options& options, Sampler& sampler, int signals) {
   sampler.request(request_of(options));
   switch (wait(sampler.ready_fd(), signals, steady_clock::now() + kPatience)) {
@@ -130,8 +133,8 @@ Result<std::optional<Moment>> next(const Options& options, Sampler& sampler, int
   return sampler.take();
 }
 
-// Prints pictures or JSON objects on stdout until there are as many as asked for, the pipe is closed, or `signals` (of
-// catch_signals) becomes readable. Errors: deadline_exceeded when the machine does not answer in
+// Prints pictures or JSON objects on stdout until there are as many as asked for, the pipe is closed, or a signal that
+// ends comes through `signals` (of catch_signals). Errors: deadline_exceeded when the machine does not answer in
 // ten seconds; internal when stdout cannot be written.
 Result<void> print_samples(const Options& options, render::Style style, int columns, Sampler& sampler, int signals) {
   Printer printer(options, style, columns, signals);

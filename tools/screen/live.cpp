@@ -169,6 +169,12 @@ Result<Fd> catch_signals() {
   return Fd(ends[0]);
 }
 
+bool take_signal(int signals) {
+  const auto signal = read_signal(signals);
+  if (signal == SIGTSTP) ::raise(SIGSTOP);
+  return signal && !stops_or_resizes(*signal);
+}
+
 render::Style style_of_stdout() {
   render::TerminalFacts facts;
   facts.is_terminal = ::isatty(STDOUT_FILENO) != 0;

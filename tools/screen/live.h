@@ -37,6 +37,10 @@ class LiveView {
 // and not a signalfd: it interrupts a write to the terminal. Once, before curses and any thread. Errors: internal.
 [[nodiscard]] Result<Fd> catch_signals();
 
+// Takes a signal of that pipe, for a program without a screen. True: it ends the program. SIGTSTP stops the process
+// until SIGCONT; a resize means nothing.
+[[nodiscard]] bool take_signal(int signals);
+
 [[nodiscard]] render::Style style_of_stdout();  // from the environment, the locale and the terminal
 [[nodiscard]] int print_columns();              // COLUMNS, else the terminal's width, else 120
 

@@ -99,7 +99,7 @@ TEST(OutputTest, AFailureLeavesNothing) {
   for (const char* name : {"new", "empty"}) {
     const auto written = write(impossible, tree.at(name));
     ASSERT_FALSE(written);
-    EXPECT_THAT(written.error().message, HasSubstr("choose another place with -o"));
+    EXPECT_THAT(written.error().message, HasSubstr("choose another place"));
   }
   EXPECT_THAT(*tree.root().list(""), ElementsAre("empty"));
   EXPECT_THAT(*tree.root().list("empty"), IsEmpty());

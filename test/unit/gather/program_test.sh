@@ -40,7 +40,7 @@ expect 1 "neither a directory nor a tar" "$bin/neuron-gather" --root "$0" -o "$d
 
 expect 0 "files of inf2.24xlarge in $dir/plain.tar.gz" "$bin/neuron-gather" --root "$dir/node" -o "$dir/plain.tar.gz"
 expect 1 "exists already" "$bin/neuron-gather" --root "$dir/node" -o "$dir/plain.tar.gz"
-expect 1 "choose another place with -o" "$bin/neuron-gather" --root "$dir/node" -o "$dir/none/x.tgz"
+expect 1 "choose another place" "$bin/neuron-gather" --root "$dir/node" -o "$dir/none/x.tgz"
 expect 2 "--output is empty" "$bin/neuron-gather" --root "$dir/node" -o ""
 expect 1 "standard output" sh -c "'$bin/neuron-gather' --help > /dev/full"
 expect 1 "is not empty" "$bin/neuron-gather" --root "$dir/node" -o "$dir/node"

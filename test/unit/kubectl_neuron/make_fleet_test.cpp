@@ -226,5 +226,13 @@ TEST(MakeFleet, OfSeveralAgentsOnANodeTheReadyOneIsTheAgent) {
   EXPECT_EQ(make_fleet(documents).nodes[0].agent_pod, "kube-system/agent-n1");
 }
 
+TEST(MakeFleet, ANodeThatIsListedTwiceCountsOnce) {
+  Documents documents = test::three_nodes();
+  documents.list(Kind::nodes).push_back(documents.list(Kind::nodes).front());
+  const Fleet fleet = make_fleet(documents);
+  EXPECT_EQ(fleet.nodes.size(), 4U);
+  EXPECT_TRUE(find_node(fleet, "busy")->report);
+}
+
 }  // namespace
 }  // namespace neuron::fleet

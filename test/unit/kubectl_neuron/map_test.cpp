@@ -57,7 +57,7 @@ TEST(FleetMap, IsXml) {
 }
 
 TEST(FleetMap, TheSmallFleetLooksAsItWasReviewed) {
-  test::expect_golden_file("docs/pictures/kubectl-neuron-map.svg", draw_map(test::small_fleet(), MapFormat::svg));
+  test::expect_golden_file("test/unit/kubectl_neuron/golden/map.svg", draw_map(test::small_fleet(), MapFormat::svg));
 }
 
 TEST(FleetMap, ThePageIsThePictureWithTooltips) {

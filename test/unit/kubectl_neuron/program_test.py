@@ -62,15 +62,15 @@ class Case(unittest.TestCase):
         os.chmod(file.name, 0o755)
         self.log = os.path.join(self.place.name, "log")
 
-    def run_it(self, answers, *words, path=None):
+    def run_it(self, answers, *words, path=None, output=subprocess.PIPE):
         answers[""] = {**answers.get("", {}), "log": self.log}
         file = os.path.join(self.place.name, "answers.json")
         with open(file, "w", encoding="utf-8") as out:
             json.dump(answers, out)
         environment = {"PATH": self.bin + ":/usr/bin:/bin" if path is None else path, "FAKE_KUBECTL": file, "HOME": self.place.name,
                        "TMPDIR": self.place.name}
-        return subprocess.run([PROGRAM, *words], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
-                              check=False)
+        return subprocess.run([PROGRAM, *words], env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE, text=True,
+                              timeout=60, check=False)
 
     def calls(self):
         with open(self.log, encoding="utf-8") as file:
@@ -166,6 +166,26 @@ class Program(Case):
         for words in (["nodes", "-o", "xml"], ["nonsense"], [], ["nodes", "--frm", "x"]):
             self.assertEqual(self.run_it({}, *words).returncode, 2)
         self.fails(self.run_it({}, "nodes", "--from", "/nowhere/at.all"), "/nowhere/at.all")
+        self.fails(self.run_it({}, "node"), "no command node")
+        self.fails(self.run_it({}, "map", "fleet.png"), "fleet.png", "-o")
+        self.fails(self.run_it(cluster(), "dump", "/nowhere/fleet.tar.gz"), "choose another place\n")
+
+    def test_an_empty_cluster(self):
+        answers = cluster(0)
+        answers["/api/v1/pods"]["body"]["items"] = []
+        for words in (["nodes"], ["top", "--once"], ["pods"]):
+            result = self.run_it(answers, *words)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertIn("Neuron devices or EFA interfaces", result.stdout)
+
+    def test_a_reader_that_leaves_is_no_error(self):
+        reading, writing = os.pipe()
+        os.close(reading)
+        result = self.run_it(cluster(), "nodes", output=writing)
+        os.close(writing)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            self.assertEqual(self.run_it(cluster(), "nodes", output=full).returncode, 2)
 
     def test_it_needs_only_what_every_linux_has(self):
         needed = subprocess.run(["objdump", "-p", PROGRAM], capture_output=True, text=True, check=True).stdout

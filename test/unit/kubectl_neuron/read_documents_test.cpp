@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <semaphore>
 #include <set>
 
 #include "test/unit/kubectl_neuron/simulated_fleet.h"
@@ -29,9 +30,14 @@ class FakeCluster final : public ClusterReader {
   std::set<std::string> late;       // do not answer
   std::atomic<int> late_calls = 0;  // of these
   std::atomic<int> calls = 0;
+  std::string held;  // answers once an agent was asked
+  std::counting_semaphore<> asked{0};
 
   Result<kube::ApiReply> get(const kube::ApiCall& call, std::chrono::milliseconds /*deadline*/) override {
     ++calls;
+    if (call.path.find("/proxy/") != std::string::npos) asked.release();
+    const bool in_time = call.path != held || asked.try_acquire_for(std::chrono::minutes(1));
+    EXPECT_TRUE(in_time);
     if (late.contains(call.path)) {
       ++late_calls;
       return fail(ErrorCode::deadline_exceeded, "late");
@@ -90,6 +96,29 @@ TEST(ReadDocuments, FollowsPagesAndAsksEveryAgent) {
   EXPECT_EQ(documents.default_namespace, "team");
 }
 
+TEST(ReadDocuments, AgentsAreAskedWhileOtherListsAreOnTheirWay) {
+  FakeCluster cluster;
+  fill(cluster, 1);
+  cluster.replies[agent_path("n0")] = {200, "{}"};
+  cluster.held = "/apis/resource.k8s.io/v1/resourceslices";
+  EXPECT_THAT(read(cluster).unknown, IsEmpty());
+}
+
+TEST(ReadDocuments, ReportsAreParsedAsTheyCome) {
+  FakeCluster cluster;
+  fill(cluster, 2);
+  const Documents made = test::three_nodes();
+  cluster.replies[agent_path("n0")] = {200, made.agents.at("busy").body};
+  cluster.replies[agent_path("n1")] = {200, "{}"};
+  Documents documents = read_documents(cluster, "", {.reports = true}, {}).value();
+  EXPECT_TRUE(documents.agents.at("n0").report);
+  EXPECT_EQ(documents.agents.at("n0").body, "");
+  EXPECT_THAT(documents.agents.at("n1").missing, HasSubstr("the agent's answer is not understood"));
+  const Fleet fleet = make_fleet(std::move(documents));
+  EXPECT_EQ(find_node(fleet, "n0")->report->host.devices.size(), 16U);
+  EXPECT_FALSE(find_node(fleet, "n1")->report);
+}
+
 TEST(ReadDocuments, OldServersAreAskedForOlderVersions) {
   FakeCluster cluster;
   fill(cluster, 1);
@@ -145,7 +174,7 @@ TEST(ReadDocuments, AgentsThatCannotBeReachedAreNotAskedOneByOne) {
   for (int i = 0; i < 200; ++i) cluster.late.insert(agent_path("n" + std::to_string(i)));
   ReadLimits limits;
   limits.agent = std::chrono::milliseconds(0);
-  limits.agents_at_once = 4;
+  limits.at_once = 4;
   const auto documents = read_documents(cluster, "", {}, {}, limits);
   ASSERT_TRUE(documents);
   EXPECT_LT(cluster.late_calls, 200);

@@ -8,6 +8,10 @@
 
 #include "test/fakes/paths.h"
 #include "test/unit/kubectl_neuron/simulated_fleet.h"
+#include "test/unit/render/golden.h"
+#include "tools/kubectl-neuron/commands.h"
+#include "tools/kubectl-neuron/dump.h"
+#include "tools/kubectl-neuron/map.h"
 #include "tools/kubectl-neuron/plan.h"
 #include "tools/kubectl-neuron/why.h"
 
@@ -28,26 +32,44 @@ void expect_in_page(const std::string& text) {
   EXPECT_NE(page.find(block_of(text)), std::string::npos) << block_of(text);
 }
 
-std::string why_of(const Fleet& fleet, const std::string& pod) {
-  const Pod* found = find_pod(fleet, "team", pod);
+std::string why_of(const Fleet& fleet, const std::string& pod_namespace, const std::string& pod) {
+  const Pod* found = find_pod(fleet, pod_namespace, pod);
   EXPECT_NE(found, nullptr) << pod;
   return found == nullptr ? "" : why_text(why(fleet, *found));
 }
 
+// What a cluster of three kinds of nodes answered: made by TestKubectlNeuronSession (test/cluster).
+Documents of_the_cluster() {
+  auto documents = read_dump(fakes::source_dir() + "/test/fixtures/kubectl-neuron/three-kinds.tar.gz");
+  EXPECT_TRUE(documents) << documents.error().message;
+  return documents ? *std::move(documents) : Documents();
+}
+
+TEST(Session, NodesAndPods) {
+  const Documents documents = of_the_cluster();
+  const Fleet fleet = make_fleet(documents);
+  expect_in_page(nodes_listing(fleet, Output::table));
+  expect_in_page(pods_listing(fleet, usages_of(documents, 0), Output::table, ""));
+}
+
 TEST(Session, Why) {
-  const Fleet fleet = make_fleet(neuron::test::three_nodes());
-  expect_in_page(why_of(fleet, "waiting"));
-  expect_in_page(why_of(fleet, "train-1"));
+  expect_in_page(why_of(make_fleet(of_the_cluster()), "default", "waiting"));
+  expect_in_page(why_of(make_fleet(neuron::test::three_nodes()), "team", "train-1"));
 }
 
 TEST(Session, Plan) {
-  const Fleet fleet = make_fleet(neuron::test::three_nodes());
+  const Fleet fleet = make_fleet(of_the_cluster());
   const auto manifest = parse_manifest(
-      R"({"kind":"Deployment","metadata":{"name":"serve"},"spec":{"replicas":6,"template":{"spec":{"containers":[
+      R"({"kind":"Deployment","metadata":{"name":"serve"},"spec":{"replicas":4,"template":{"spec":{"containers":[
           {"name":"main","resources":{"limits":{"aws.amazon.com/neuron":"4"}}}]}}}})",
-      "team", fleet.classes);
+      "default", fleet.classes);
   ASSERT_TRUE(manifest);
   expect_in_page(plan_text(plan(fleet, *manifest, 0)));
+}
+
+TEST(Session, Map) {
+  const Fleet fleet = make_fleet(of_the_cluster());
+  neuron::test::expect_golden_file("docs/pictures/kubectl-neuron-map.svg", draw_map(fleet, MapFormat::svg));
 }
 
 }  // namespace
