@@ -188,6 +188,10 @@ capabilities:
     fieldRef:
       fieldPath: spec.nodeName
 {{- end }}
+- name: POD_NAME
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.name
 {{- if eq .mode "dra" }}
 - name: POD_UID
   valueFrom:

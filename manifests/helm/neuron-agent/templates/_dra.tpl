@@ -114,6 +114,7 @@ spec:
 
 {{/* What cannot be meant. */}}
 {{- define "neuron-agent.validateDra" -}}
+{{- range .Values.env }}{{ if eq .name "POD_NAME" }}{{ fail "the chart sets POD_NAME itself: take it out of env" }}{{ end }}{{ end -}}
 {{- if ne .Values.mode "device-plugin" -}}
 {{- if not .Values.neuron.enabled }}{{ fail (printf "mode %s goes with neuron.enabled: it says how Neuron nodes are served" .Values.mode) }}{{ end -}}
 {{- if semverCompare "<1.34.0-0" .Capabilities.KubeVersion.Version }}{{ fail (printf "mode %s needs Kubernetes 1.34.2 or newer; this is %s" .Values.mode .Capabilities.KubeVersion.Version) }}{{ end -}}
