@@ -154,6 +154,7 @@ capabilities:
 {{- if .Values.honorPlacement }}
 - --honor-placement=on
 {{- end }}
+{{- include "neuron-agent.driverNameArg" . }}
 {{- include "neuron-agent.commonArgs" . }}
 {{- end -}}
 

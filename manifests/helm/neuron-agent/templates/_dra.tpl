@@ -5,6 +5,13 @@
 {{- printf "%s-dra" (include "neuron-agent.fullname" .) -}}
 {{- end -}}
 
+{{/* Also of the device plugin, which keeps away from hardware that this driver's claims still hold. */}}
+{{- define "neuron-agent.driverNameArg" -}}
+{{- if ne .Values.dra.driverName "neuron.aws.com" }}
+- --dra-driver-name={{ .Values.dra.driverName }}
+{{- end }}
+{{- end -}}
+
 {{- define "neuron-agent.draArgs" -}}
 - run
 - --mode=dra
@@ -12,9 +19,7 @@
 {{- if ne .Values.kubeletDir "/var/lib/kubelet" }}
 - {{ printf "--kubelet-dir=%s" .Values.kubeletDir | quote }}
 {{- end }}
-{{- if ne .Values.dra.driverName "neuron.aws.com" }}
-- --dra-driver-name={{ .Values.dra.driverName }}
-{{- end }}
+{{- include "neuron-agent.driverNameArg" . }}
 {{- with default (ternary "all" "" .Values.dev.enabled) .Values.dra.partitions }}
 - --dra-partitions={{ . }}
 {{- end }}
