@@ -13,12 +13,12 @@ struct Election {
   enum class Phase {
     none,     // no UltraServer, or its files cannot be read
     blocked,  // it cannot begin: devices have not been reset
-    running,  // all known devices have been reset; the class files say busy
+    running,  // no device is known to prevent it; the class files say busy
     alone,    // it has ended, and no other server was found
     linked,   // it has ended, and this node knows its place
   };
   Phase phase = Phase::none;
-  std::vector<int> awaited;  // blocked: devices that are missing, in reset or given up, ascending
+  std::vector<int> awaited;  // blocked: devices that are missing, in reset, given up or not answering, ascending
   std::string sentence;      // "" for none
   std::string action;        // remediation; "" for none
 };

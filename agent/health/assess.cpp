@@ -45,10 +45,14 @@ void note_heartbeat(const NeuronDevice& device, HeartbeatMemory& memory, SteadyT
   beat = {value, now, now, 0, !is_new};
 }
 
+bool is_beyond_reach(const NeuronDevice& device, const DeviceBasis& basis) {
+  return device.presence != Presence::present || basis.off_the_bus;
+}
+
 DeviceVerdict verdict_in(const DeviceContext& context, const NeuronDevice& device, const DeviceBasis& basis,
                          std::map<int, HealthMemory::CoreBaseline>& baselines) {
   DeviceVerdict verdict = verdict_on_device(context, device, basis, baselines);
-  if (device.presence != Presence::present) {  // its health is the last verdict on it
+  if (is_beyond_reach(device, basis)) {  // its health is the last verdict on it
     verdict.whole = with_known_fault(std::move(verdict.whole), device.health);
     verdict.cores.assign(verdict.cores.size(), verdict.whole);
   }
@@ -206,8 +210,8 @@ Assessment assess(HostScan scan, AssessMemory& memory, SteadyTime now) {
     NeuronDevice& device = result.host.devices[i];
     device.health = std::move(health.devices[i]);
     device.core_health = std::move(health.cores[i]);
-    // keep_last_seen() restores it with the device once that is missing.
-    if (device.presence == Presence::present) memory.seen.devices[device.index].health = device.health;
+    // keep_last_seen() restores it, also for the verdict on the device once that is missing or off the bus.
+    if (!is_beyond_reach(device, health.bases[i])) memory.seen.devices[device.index].health = device.health;
   }
   for (std::size_t i = 0; i < result.host.efas.size(); ++i) result.host.efas[i].health = std::move(health.efas[i]);
   result.host.kernel_log.node_health = std::move(health.node);

@@ -202,8 +202,9 @@ struct DeviceContext {
                                               const DeviceBasis& basis,
                                               std::map<int, HealthMemory::CoreBaseline>& baselines);
 
-// The verdict on a device that is missing or does not answer: `absent`, but with the reason of its earlier verdict
-// `known` where only another instance cures that, since a milder action would hide it from the node's condition.
+// The verdict on a device that is missing, off the bus or not answering: `absent`, but with the reason of its earlier
+// verdict `known` where only another instance cures that, since a milder action would hide it from the node's
+// condition.
 [[nodiscard]] model::Health with_known_fault(model::Health absent, const model::Health& known);
 
 // The basis of the verdict on a device besides its values.

@@ -17,11 +17,10 @@ namespace {
 using model::CoreSignals;
 using model::DeviceSignals;
 using model::Health;
+using model::kSerialOfOnes;
 using model::NeuronDevice;
 using model::Presence;
 using model::ScanPart;
-
-constexpr std::string_view kSerialOfOnes = "ffffffffffffffff";
 
 struct CoreFaults {
   std::optional<model::Health> of_device;   // a core's fault in what all cores share
@@ -280,6 +279,7 @@ DeviceVerdict verdict_on_device(const DeviceContext& context, const NeuronDevice
     keep_graver(own, heartbeat_fault(subject, context, Heartbeat::alone));
   }
   keep_graver(own, std::move(faults.of_device));
+  if (basis.off_the_bus) own = with_known_fault(std::move(own), logged.of_device);
   if (own.state == model::HealthState::healthy) own = verdict_without_fault(subject, context, basis);
   keep_graver(own, std::move(logged.of_device));
 

@@ -85,6 +85,7 @@ class Fields {
   }
   [[nodiscard]] KernelError end() && {
     if (!error_.device) error_.core.reset();
+    if (error_.serial == model::kSerialOfOnes) error_.serial.reset();
     return std::move(error_);
   }
 
@@ -146,9 +147,11 @@ bool has_ended(const KernelLogError& error, SteadyTime now) {
   return error.kind == KernelErrorKind::collectives && now.time_since_epoch() > error.last_at + kHangHolds;
 }
 
-// Unless both serial numbers are known and differ.
+// Unless both serial numbers are known and differ. That of a device off the bus, which reads ones, is not.
 bool is_of_chip(const std::optional<std::string>& serial, const NeuronDevice& device) {
-  return !serial || !device.serial || *serial == lower_ascii(*device.serial);
+  if (!serial || !device.serial) return true;
+  const std::string own = lower_ascii(*device.serial);
+  return own == model::kSerialOfOnes || own == *serial;
 }
 
 // Whether nc-id counts logical or physical cores is unknown, so it names a core only where both are the same.

@@ -164,6 +164,19 @@ void read_host_texts(const FsRoot& root, LastTexts& last, HostScan& scan) {
   scan.efa_driver_version = read("sys/module/efa/version");
 }
 
+void read_driver_settings(const FsRoot& root, LastTexts& last, HostScan& scan) {
+  const auto read = [&](const std::string& name) -> std::optional<bool> {
+    const std::string path = "sys/module/neuron/parameters/" + name;
+    auto text = root.read_attribute(path);
+    if (!text && text.error().code == ErrorCode::permission_denied) return std::nullopt;
+    std::optional<ReadProblem> failure;
+    const auto kept = kept_text(path, std::move(text), last, failure);
+    if (failure) note_problem(scan.problems, kMaxHostProblems, *std::move(failure));
+    return kept ? parse_switch(*kept) : std::nullopt;
+  };
+  scan.driver_settings = {read("nmetric_log_posts"), read("enable_sysfs_health_status_nodes")};
+}
+
 void read_lnc(const FsRoot& root, LastTexts& last, HostScan& scan) {
   static constexpr const char* kPath = "opt/aws/neuron/logical_nc_config";
   std::optional<ReadProblem> failure;

@@ -26,6 +26,10 @@ using LastTexts = std::map<std::string, std::optional<std::string>>;
 void read_host_texts(const FsRoot& root, LastTexts& last, model::HostScan& scan);
 void read_lnc(const FsRoot& root, LastTexts& last, model::HostScan& scan);
 
+// Parameters of the Neuron module. Absent in some drivers, and readable by root only, which is no problem; after
+// another failed read as the texts above.
+void read_driver_settings(const FsRoot& root, LastTexts& last, model::HostScan& scan);
+
 // The node's UltraServer, from files beside the devices in sys/class/neuron_device
 // (docs/reference/driver.md#class-files); nullopt without ultraserver_mode. After a failed read the text in `last`
 // counts, which is updated; without one, which sets `is_unread`, and for a malformed text, only that fact is missing.

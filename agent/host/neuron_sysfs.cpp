@@ -194,7 +194,7 @@ void NeuronDeviceReader::read_neighbours(NeuronDevice& device) {
 void NeuronDeviceReader::read_serial(NeuronDevice& device) {
   const auto text = read_known(serial_, Access::everyone, device);
   device.serial = value_of(serial_, text, parse_serial, device).value_or(std::nullopt);
-  device.serial_all_ones = device.serial == "ffffffffffffffff";
+  device.serial_all_ones = device.serial == model::kSerialOfOnes;
 }
 
 NeuronDevice NeuronDeviceReader::read() {

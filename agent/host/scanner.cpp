@@ -23,12 +23,6 @@ namespace {
 constexpr int kTopologyTries = 4;  // the helper may be late on a busy machine
 constexpr std::string_view kClass = "sys/class/neuron_device";
 
-// A parameter of the Neuron module; absent in some drivers and readable by root only, which is no problem.
-std::optional<bool> read_switch(const FsRoot& root, std::string_view name) {
-  const auto text = root.read_attribute("sys/module/neuron/parameters/" + std::string(name));
-  return text ? parse_switch(*text) : std::nullopt;
-}
-
 }  // namespace
 
 HostScan Scanner::scan(const model::MayRead& may_read) {
@@ -37,8 +31,7 @@ HostScan Scanner::scan(const model::MayRead& may_read) {
   LastTexts texts = last_seen_->texts();
   if (may_read({ScanPart::Kind::host})) {
     read_host_texts(root_, texts, scan);
-    scan.driver_settings = {read_switch(root_, "nmetric_log_posts"),
-                            read_switch(root_, "enable_sysfs_health_status_nodes")};
+    read_driver_settings(root_, texts, scan);
   }
   refresh_pci(scan, may_read);
   if (may_read({ScanPart::Kind::devices})) {

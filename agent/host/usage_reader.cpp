@@ -28,6 +28,7 @@ namespace {
 constexpr std::size_t kMaxProcStat = std::size_t{4} << 20U;  // the line "intr" grows with interrupts times CPUs
 constexpr std::size_t kMaxProcMeminfo = std::size_t{64} << 10U;
 constexpr std::size_t kMaxCountersPerFolder = 64;
+constexpr const char* kLostCommands = "no_completion_cmds";
 constexpr std::size_t kMaxProcesses = 1024;  // 64 devices with 16 each, the most the driver admits
 
 std::optional<std::uint64_t> read_number(const FsRoot& directory, const std::string& path) {
@@ -35,10 +36,11 @@ std::optional<std::uint64_t> read_number(const FsRoot& directory, const std::str
   return value ? std::optional(*value) : std::nullopt;
 }
 
-// Name to path of the counters in `folder`, which ends in a slash.
-std::map<std::string, std::string> list_counters(const FsRoot& directory, const std::string& folder) {
+// Name to path of the counters in `folder`, which ends in a slash; nullopt when it is there and cannot be read.
+std::optional<std::map<std::string, std::string>> list_counters(const FsRoot& directory, const std::string& folder) {
   std::map<std::string, std::string> counters;
   auto files = directory.list(folder);
+  if (!files && !is_absent(files.error())) return std::nullopt;
   if (!files) return counters;
   files->resize(std::min(files->size(), kMaxCountersPerFolder));
   for (const std::string& file : *files) {
@@ -174,20 +176,24 @@ model::EfaUsage UsageReader::read_efa(const std::string& name, const UsageReques
   const Opened opened = open(kept.device, "sys/class/infiniband/" + name);
   if (opened == Opened::nothing) return usage;
   const FsRoot& directory = *kept.device.directory;
-  if (opened == Opened::anew || (kept.own.empty() && kept.port.empty())) {
-    kept.own = list_counters(directory, "hw_counters/");
-    kept.port = list_counters(directory, "ports/1/hw_counters/");
-  }
+  const bool has_none = kept.own && kept.own->empty() && kept.port && kept.port->empty();
+  if (opened == Opened::anew || has_none) kept.own = kept.port = std::nullopt;
+  if (!kept.own) kept.own = list_counters(directory, "hw_counters/");
+  if (!kept.port) kept.port = list_counters(directory, "ports/1/hw_counters/");
+  if (!kept.own) return usage;
   const auto wanted = [&](const std::string& counter) { return request.efa_every_counter || is_shown(counter); };
-  for (const auto& [counter, path] : kept.own) {
+  for (const auto& [counter, path] : *kept.own) {
     if (!wanted(counter)) continue;
     if (const auto value = read_number(directory, path)) usage.counters.emplace(counter, *value);
   }
   // A dead device answers no command: a read of a port counter waits for it, or fails (docs/reference/efa.md#counters).
-  if (const auto lost = usage.counters.find("no_completion_cmds"); lost != usage.counters.end() && lost->second > 0) {
-    return usage;
+  // So none is read unless it is known that the device is not dead, or the driver has no such counter.
+  if (kept.own->contains(kLostCommands)) {
+    const auto lost = usage.counters.find(kLostCommands);
+    if (lost == usage.counters.end() || lost->second > 0) return usage;
   }
-  for (const auto& [counter, path] : kept.port) {
+  if (!kept.port) return usage;
+  for (const auto& [counter, path] : *kept.port) {
     if (!wanted(counter)) continue;
     const auto value = directory.read_attribute(path).and_then(parse_counter);
     if (value) usage.counters.emplace(counter, *value);

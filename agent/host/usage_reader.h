@@ -43,8 +43,9 @@ class UsageReader {
   enum class Counters { live, stale };
   struct KeptEfa {
     Kept device;
-    std::map<std::string, std::string> own;   // counters of the device: name to path below its directory
-    std::map<std::string, std::string> port;  // of its port: each read is a command to the device
+    // Name to path below the directory; nullopt while the list could not be read.
+    std::optional<std::map<std::string, std::string>> own;   // counters of the device
+    std::optional<std::map<std::string, std::string>> port;  // of its port: each read is a command to the device
   };
 
   enum class Opened { nothing, same, anew };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/model/health.h"
@@ -133,6 +134,9 @@ struct CoreSignals {
   std::optional<std::uint64_t> hw_repairable_hbm_ue_error;  // stats/status/hw_repairable_hbm_ue_error/total, >= 2.23
   friend bool operator==(const CoreSignals&, const CoreSignals&) = default;
 };
+
+// What info/serial_number reads of a device off the bus: no serial number.
+inline constexpr std::string_view kSerialOfOnes = "ffffffffffffffff";
 
 // One Neuron device, /sys/class/neuron_device/neuron<index>.
 struct NeuronDevice {

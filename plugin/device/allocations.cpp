@@ -97,12 +97,9 @@ void Allocations::learn_units(const model::Allocation& shown) {
 }
 
 void Allocations::learn_claim(const model::Allocation& shown) {
-  if (shown.resource_name != claim_driver_) return;
-  for (const std::string& id : shown.ids) {
-    const auto name = core::parse_pool_name(id);
-    if (!name) continue;
-    for (const int device : core::named_devices(*name, view_.newest()->snapshot().host)) view_.add_held_device(device);
-    if (const auto* efa = std::get_if<core::EfaName>(&*name)) view_.add_held_efa(efa->label);
+  for (const core::PoolName& name : claimed_names(shown, claim_driver_)) {
+    for (const int device : core::named_devices(name, view_.newest()->snapshot().host)) view_.add_held_device(device);
+    if (const auto* efa = std::get_if<core::EfaName>(&name)) view_.add_held_efa(efa->label);
   }
 }
 

@@ -73,8 +73,8 @@ class Allocations {
 
   // `clock` must outlive the allocations. `offer`: the devices given under each name, fixed; units that containers hold
   // otherwise, from before a restart, stay theirs and are withheld from the other name until they end. `claim_driver`:
-  // claims of this driver hold hardware of this node, from before it came to serve the device plugin, which is withheld
-  // from all names until they end.
+  // claims hold hardware of this node, from before it came to serve the device plugin, which is withheld from all names
+  // until they end: of this driver, and of others as claimed_names() says.
   Allocations(grant::GrantOptions options, VersionSource version, const Clock& clock, core::OfferPolicy offer = {},
               std::string claim_driver = std::string(core::kDefaultDriverName));
 

@@ -14,8 +14,9 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kAskAfterFailure{1000};
 // If the kubelet does not list its holders, devices are served after this time: pods may hold them by claims, which no
-// checkpoint has.
+// checkpoint of the device manager has. The second where claims are known to be there.
 constexpr milliseconds kFirstAnswerPatience{5000};
+constexpr milliseconds kClaimsPatience{30000};
 constexpr milliseconds kAskWhileWithheld{500};  // the kubelet does not report the end of a container
 
 bool is_claim(const model::Allocation& one) {
@@ -37,6 +38,14 @@ void MergedHolders::set_listed(std::vector<model::Allocation> listed, SteadyTime
   asked_at_ = asked_at;
   learn_names(listed);
   listed_ = std::move(listed);
+}
+
+std::set<std::pair<std::string, std::string>> MergedHolders::claimed() const {
+  std::set<std::pair<std::string, std::string>> claimed;
+  for (const model::Allocation& one : claims_.held()) {
+    for (const std::string& id : one.ids) claimed.emplace(one.resource_name, id);
+  }
+  return claimed;
 }
 
 void MergedHolders::learn_names(const std::vector<model::Allocation>& listed) {
@@ -144,6 +153,7 @@ void HolderWatch::listed(const HoldersListed& event) {
   parts_.allocations.list_ended(event.answer ? Allocations::ListEnd::answered : Allocations::ListEnd::failed);
   if (event.answer) {
     holders_.set_listed(*event.answer, event.asked_at);
+    if (claims_expected_) error_ = "the kubelet has a record of prepared claims, but lists none";
     if (!holders_.list_is_whole()) error_ = "the kubelet's list lacks this pod, so it is incomplete";
   } else {
     holders_.list_failed();
@@ -161,21 +171,37 @@ void HolderWatch::listed(const HoldersListed& event) {
     parts_.admissions.want_holders(ask_interval());
   } else if (!holders_.list_is_whole()) {
     parts_.admissions.want_holders(kAskAfterFailure);
+  } else if (claims_expected_) {
+    parts_.admissions.want_holders(interval_);
   }
+}
+
+// Whether the claims that are expected are there: two answers some time apart show the same ones, so that a kubelet
+// that takes its pods up one by one has come to an end.
+bool HolderWatch::claims_are_listed(SteadyTime asked_at) {
+  auto claims = holders_.claimed();
+  if (!claims_since_ || claims != claims_seen_) {
+    claims_seen_ = std::move(claims);
+    claims_since_ = asked_at;
+  }
+  return !claims_seen_.empty() && asked_at >= *claims_since_ + holdings::ListedHolders::kApartBlind;
 }
 
 // Whether lists can be made by the answer, or because answers have failed for long enough.
 void HolderWatch::learn(const HoldersListed& event) {
   failures_ = event.answer ? 0 : failures_ + 1;
+  const bool counts = event.answer && holders_.list_is_whole();
+  if (counts && claims_expected_) claims_expected_ = !claims_are_listed(event.asked_at);
   if (known_) return;
-  known_ = event.answer && holders_.list_is_whole();
+  known_ = counts && !claims_expected_;
   const SteadyTime now = parts_.clock.now();
   if (known_ || parts_.kubelet.kubelet() == 0) return unknown_since_.reset();
   if (!unknown_since_) unknown_since_ = now;
-  if (now < *unknown_since_ + kFirstAnswerPatience) return;
+  const milliseconds patience = claims_expected_ ? kClaimsPatience : kFirstAnswerPatience;
+  if (now < *unknown_since_ + patience) return;
   known_ = true;
-  spdlog::warn("claim holders unknown, offering devices anyway waited_s={}: {}",
-               kFirstAnswerPatience / std::chrono::seconds{1}, error_);
+  spdlog::warn("claim holders unknown, offering devices anyway waited_s={}: {}", patience / std::chrono::seconds{1},
+               error_);
 }
 
 // A known holder may have ended; otherwise the question is about claims from before, which become ever less likely.

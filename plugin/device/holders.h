@@ -37,6 +37,9 @@ class MergedHolders {
   // False: the newest List leaves out pods that run, as that of a kubelet which has just started; or there was none.
   [[nodiscard]] bool list_is_whole() const { return claims_.is_whole(); }
 
+  // What claims hold: driver and device.
+  [[nodiscard]] std::set<std::pair<std::string, std::string>> claimed() const;
+
   // List was refused or had no answer in time: its earlier answers count no more, but for claims.
   void list_failed() { listed_.reset(); }
 
@@ -93,8 +96,12 @@ class HolderWatch {
   };
 
   // `interval`: how often List is asked when nothing else calls for it. `own_pod`: see holdings::ListedHolders.
-  HolderWatch(const Parts& parts, std::chrono::milliseconds interval, std::string own_pod)
-      : parts_(parts), interval_(interval), holders_(parts.checkpoint, interval, std::move(own_pod)) {}
+  // `claims_expected`: see ServedResources::Settings.
+  HolderWatch(const Parts& parts, std::chrono::milliseconds interval, std::string own_pod, bool claims_expected)
+      : parts_(parts),
+        interval_(interval),
+        holders_(parts.checkpoint, interval, std::move(own_pod)),
+        claims_expected_(claims_expected) {}
 
   // Lists can be made: an answer is in that can be relied on, or the kubelet has not given one for long enough.
   [[nodiscard]] bool is_known() const { return known_; }
@@ -107,6 +114,7 @@ class HolderWatch {
 
  private:
   void learn(const HoldersListed& event);
+  [[nodiscard]] bool claims_are_listed(SteadyTime asked_at);
   void log_source();
   [[nodiscard]] std::chrono::milliseconds ask_interval() const;
   [[nodiscard]] std::chrono::milliseconds ask_again_after_failure() const;
@@ -114,6 +122,9 @@ class HolderWatch {
   const Parts parts_;
   const std::chrono::milliseconds interval_;
   MergedHolders holders_;
+  bool claims_expected_;
+  std::set<std::pair<std::string, std::string>> claims_seen_;  // while they are expected: of the newest answer
+  std::optional<SteadyTime> claims_since_;                     // the first answer that had the same
   bool known_ = false;
   std::optional<SteadyTime> unknown_since_;  // a kubelet is there, and the first such answer was not
   int failures_ = 0;                         // of List, in a row

@@ -21,7 +21,7 @@ constexpr milliseconds kWatchDue{1000};  // the kubelet opens its watch right af
 ServedResources::ServedResources(Settings settings, const Parts& parts)
     : settings_(std::move(settings)),
       parts_(parts),
-      holders_(parts, settings_.holders_interval, settings_.own_pod),
+      holders_(parts, settings_.holders_interval, settings_.own_pod, settings_.claims_expected),
       check_(settings_.holders_interval,
              [&kubelet = parts.kubelet](const std::string& name) { return kubelet.is_listening(name); }) {
   for (const model::Resource resource : model::kAllResources) {

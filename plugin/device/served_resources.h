@@ -63,6 +63,9 @@ class ServedResources {
     std::chrono::milliseconds holders_interval{};  // how often List is asked when nothing else calls for it
     core::OfferPolicy offer;
     std::string own_pod{};  // see holdings::ListedHolders
+    // Not in a pod, and the kubelet may have prepared claims (may_hold_claims): until List shows some, it may be that
+    // of a kubelet which has just started. Else the first answer counts.
+    bool claims_expected = false;
   };
   using Parts = HolderWatch::Parts;
 

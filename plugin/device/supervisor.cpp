@@ -38,7 +38,8 @@ Supervisor::Supervisor(const Parts& parts, int signals)
       kubelet_({parts.settings.device_plugins_dir, directory_calls_, parts.settings.pod_resources_socket,
                 pod_resources_calls_},
                instance_, parts.service),
-      resources_({instance_, parts.settings.pod_resources_interval, parts.settings.offer, parts.settings.own_pod},
+      resources_({instance_, parts.settings.pod_resources_interval, parts.settings.offer, parts.settings.own_pod,
+                  parts.settings.claims_expected},
                  {parts.clock, parts.service.allocations, parts.service.admissions, parts.checkpoint, kubelet_}) {}
 
 Supervisor::~Supervisor() {

@@ -29,6 +29,7 @@ class Supervisor {
     core::OfferPolicy offer;
     std::string own_pod{};  // see holdings::ListedHolders
     KubeletDirectory::WhenServed when_served = KubeletDirectory::WhenServed::end;
+    bool claims_expected = false;  // see ServedResources::Settings
   };
   struct Parts {
     Settings settings;

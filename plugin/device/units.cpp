@@ -8,7 +8,6 @@
 
 #include "agent/base/parse.h"
 #include "agent/base/sorted.h"
-#include "agent/core/hardware.h"
 #include "plugin/kubelet/node_view.h"
 
 namespace neuron::plugin {
@@ -126,16 +125,22 @@ std::vector<Holding> to_holdings(const grant::NodeUnits& node, const std::vector
   return holdings;
 }
 
+std::vector<core::PoolName> claimed_names(const model::Allocation& claim, std::string_view driver) {
+  std::vector<core::PoolName> names;
+  for (const std::string& id : claim.ids) {
+    if (auto name = core::parse_pool_name(id)) names.push_back(*std::move(name));
+  }
+  if (claim.resource_name != driver && names.size() != claim.ids.size()) names.clear();
+  return names;
+}
+
 std::vector<Holding> claims_to_holdings(const grant::NodeUnits& node, const std::vector<model::Allocation>& shown,
                                         std::string_view driver) {
   std::vector<Holding> holdings;
   for (const model::Allocation& one : shown) {
-    if (one.resource_name != driver) continue;
     core::Hardware hardware;
-    for (const std::string& id : one.ids) {
-      if (const auto name = core::parse_pool_name(id)) {
-        hardware.add(core::possible_hardware_of(*name, node.snapshot().host));
-      }
+    for (const core::PoolName& name : claimed_names(one, driver)) {
+      hardware.add(core::possible_hardware_of(name, node.snapshot().host));
     }
     Holding holder{model::Resource::neuroncore, {}, {}, {}, model::holder_of(one), 0, {}};
     holder.shown_as = model::holder_name(one);

@@ -11,6 +11,7 @@
 #include "agent/base/clock.h"
 #include "agent/base/list_hub.h"
 #include "agent/base/result.h"
+#include "agent/core/hardware.h"
 #include "agent/core/offer_policy.h"
 #include "agent/grant/grant.h"
 #include "agent/holdings/holding.h"
@@ -36,8 +37,12 @@ namespace neuron::plugin {
 [[nodiscard]] std::vector<Holding> to_holdings(const grant::NodeUnits& node,
                                                const std::vector<model::Allocation>& shown, SteadyTime since);
 
-// By claims of `driver`: hardware that the kubelet's device manager takes for free. Pods with claims outlast a change
-// of the node from claims to the device plugin.
+// Devices of a claim that are of this node: of `driver`, and of any other driver whose devices all have the names that
+// ours gives, as that is ours under an earlier name.
+[[nodiscard]] std::vector<core::PoolName> claimed_names(const model::Allocation& claim, std::string_view driver);
+
+// By claims (claimed_names): hardware that the kubelet's device manager takes for free. Pods with claims outlast a
+// change of the node from claims to the device plugin.
 [[nodiscard]] std::vector<Holding> claims_to_holdings(const grant::NodeUnits& node,
                                                       const std::vector<model::Allocation>& shown,
                                                       std::string_view driver);

@@ -195,6 +195,26 @@ SteadyTime written_at(const struct stat& info) {
   return std::chrono::steady_clock::now() - std::max(age, decltype(age){0});
 }
 
+// At most kMaxBytes; `info` is of the file that was read.
+Result<std::string> read_text(const std::string& path, struct stat& info) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+  if (!file.valid()) return fail(error_from_errno(errno, path));
+  if (::fstat(file.get(), &info) != 0) return fail(error_from_errno(errno, path));
+  std::string text;
+  if (info.st_size > 0 && static_cast<std::size_t>(info.st_size) <= kMaxBytes) {
+    text.reserve(static_cast<std::size_t>(info.st_size));
+  }
+  std::string chunk(64U << 10U, '\0');
+  for (;;) {
+    const ssize_t got = ::read(file.get(), chunk.data(), chunk.size());
+    if (got < 0) return fail(error_from_errno(errno, path));
+    if (got == 0) break;
+    text.append(chunk, 0, static_cast<std::size_t>(got));
+    if (text.size() > kMaxBytes) return fail(ErrorCode::data_corrupt, path + ": larger than 16 MiB");
+  }
+  return text;
+}
+
 }  // namespace
 
 holdings::CheckpointVersion checkpoint_version(const std::string& path) {
@@ -225,27 +245,20 @@ Result<Checkpoint> parse_checkpoint(std::string_view text) {
 }
 
 Result<Checkpoint> read_checkpoint(const std::string& path) {
-  const Fd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
-  if (!file.valid()) return fail(error_from_errno(errno, path));
   struct stat info {};
-  if (::fstat(file.get(), &info) != 0) return fail(error_from_errno(errno, path));
-  std::string text;
-  if (info.st_size > 0 && static_cast<std::size_t>(info.st_size) <= kMaxBytes) {
-    text.reserve(static_cast<std::size_t>(info.st_size));
-  }
-  std::string chunk(64U << 10U, '\0');
-  for (;;) {
-    const ssize_t got = ::read(file.get(), chunk.data(), chunk.size());
-    if (got < 0) return fail(error_from_errno(errno, path));
-    if (got == 0) break;
-    text.append(chunk, 0, static_cast<std::size_t>(got));
-    if (text.size() > kMaxBytes) return fail(ErrorCode::data_corrupt, path + ": larger than 16 MiB");
-  }
+  TRY_ASSIGN(const std::string text, read_text(path, info));
   auto parsed = parse_checkpoint(text);
   if (!parsed) return fail(std::move(parsed).error().with_context(path));
   parsed->version = version_of(info);
   parsed->written_at = written_at(info);
   return parsed;
+}
+
+bool may_hold_claims(const std::string& kubelet_dir) {
+  constexpr std::string_view kClaim = "ClaimUID";  // of each entry, in every kubelet's format
+  struct stat info {};
+  const auto text = read_text(kubelet_dir + "/dra_manager_state", info);
+  return text ? text->find(kClaim) != std::string::npos : text.error().code != ErrorCode::not_found;
 }
 
 WatchedCheckpoint::WatchedCheckpoint(const std::string& directory, Workers& workers, std::function<void()> came_back)

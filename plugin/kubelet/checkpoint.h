@@ -50,6 +50,10 @@ struct Checkpoint {
 // The file at `path`, at most 16 MiB. Blocks on file reads. Errors: not_found, permission_denied, data_corrupt.
 [[nodiscard]] Result<Checkpoint> read_checkpoint(const std::string& path);
 
+// Whether the kubelet may have prepared claims for pods, by its own record of them, dra_manager_state in `kubelet_dir`:
+// false only if there is no such file, or none in it. Blocks on file reads.
+[[nodiscard]] bool may_hold_claims(const std::string& kubelet_dir);
+
 // The kubelet's checkpoint, read again for each question. Any thread.
 class CheckpointSource {
  public:

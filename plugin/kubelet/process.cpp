@@ -54,6 +54,8 @@ bool asked_to_stop(int signals, const std::function<void()>& rescan) {
 }
 
 std::string own_pod_name() {
+  const char* pod = ::getenv("POD_NAME");
+  if (pod != nullptr && *pod != '\0') return pod;
   if (::getenv("KUBERNETES_SERVICE_HOST") == nullptr) return "";
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";

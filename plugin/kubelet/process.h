@@ -33,7 +33,8 @@ enum class ExitCode { ok = 0, failed = 1, usage = 2, other_agent = 3, dead_mount
 // Handles all pending signals of that signalfd: logs each, calls `rescan` for a SIGHUP. True: the process has to stop.
 [[nodiscard]] bool asked_to_stop(int signals, const std::function<void()>& rescan);
 
-// The name of the pod that this process runs in, which is the host's name there; "" = in none.
+// The name of the pod that this process runs in, by the variable POD_NAME, else the host's name, which in a pod is its
+// own unless it has hostNetwork; "" = in none.
 [[nodiscard]] std::string own_pod_name();
 
 // Destination of log lines: one write per line, of at most PIPE_BUF bytes (the rest is cut), control characters shown

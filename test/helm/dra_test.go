@@ -42,6 +42,25 @@ func TestArgumentsOfTheDriver(t *testing.T) {
 	}
 }
 
+// Else the device plugin would give hardware away that pods hold by claims of that name.
+func TestTheDevicePluginKnowsTheDriversName(t *testing.T) {
+	for _, mode := range []string{"both", "device-plugin"} {
+		set := daemonSets(rendered(t, "mode="+mode, "dra.driverName=second.neuron.example.com"))["neuron-agent"]
+		if got := text(at(container(set), "args")); !strings.Contains(got, `"--dra-driver-name=second.neuron.example.com"`) {
+			t.Errorf("mode %s: arguments %s", mode, got)
+		}
+	}
+}
+
+// Its host's name is not its own with hostNetwork.
+func TestEachPodKnowsItsName(t *testing.T) {
+	for name, set := range daemonSets(rendered(t, "mode=both", "efaOnly.enabled=true")) {
+		if got := text(at(container(set), "env")); !strings.Contains(got, `{"name":"POD_NAME","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}`) {
+			t.Errorf("%s: env %s", name, got)
+		}
+	}
+}
+
 // What a developer sees on one node is everything, unless told otherwise.
 func TestPartitionsOfASimulatedHost(t *testing.T) {
 	for want, settings := range map[string][]string{

@@ -117,7 +117,7 @@ func TestArgumentsComeOnlyWithTheirValues(t *testing.T) {
 	if args := at(container(plain), "args"); text(args) != `["run","--take-over","--metrics-address=:8000"]` {
 		t.Errorf("arguments %s", text(args))
 	}
-	if env := at(container(plain), "env"); env != nil {
+	if env := at(container(plain), "env"); text(env) != `[{"name":"POD_NAME","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}]` {
 		t.Errorf("variables %s", text(env))
 	}
 	full := daemonSets(rendered(t, `resourceNames=["neuron","efa"]`, "coreDevices=0-3\\,8", "logLevel=warn", `extraArgs=["--cdi"]`, groups))["neuron-agent"]

@@ -1,26 +1,37 @@
 // A node that came to serve the device plugin while pods still hold hardware by claims: the kubelet's device manager
 // takes it for free.
+#include <fstream>
+
 #include "test/integration/node.h"
 
 namespace neuron::fakes {
 namespace {
 
-struct HeldClaims : testing::Test {
+struct ClaimsNode : testing::Test {
   Node node{"trn1.32xlarge"};
 
   void SetUp() override {
     node.host.write();
     node.start_kubelet();
+  }
+  void admit() {
     sim::PodSpec pod{"train", "team", {sim::ContainerSpec{"main"}, sim::ContainerSpec{"side"}}};
     for (sim::ContainerSpec& container : pod.containers) {
       container.claims["chips"] = {"neuron-group-4-7", "neuron-device-9-core-1", "efa-rdmap16s25"};
     }
     ASSERT_TRUE(node.kubelet->admit(pod));
-    node.start_agent();
   }
   [[nodiscard]] bool offered(int devices, int cores, int efas) {
     return node.wait_allocatable(kNeuron, devices) && node.wait_allocatable(kCore, cores) &&
            node.wait_allocatable(kEfa, efas);
+  }
+};
+
+struct HeldClaims : ClaimsNode {
+  void SetUp() override {
+    ClaimsNode::SetUp();
+    admit();
+    node.start_agent();
   }
 };
 
@@ -57,6 +68,18 @@ TEST_F(HeldClaims, WhileTheKubeletDoesNotTellTheyStayHeld) {
   ASSERT_TRUE(node.kubelet->remove("train", "team"));
   ASSERT_TRUE(node.kubelet->set_faults({}));
   EXPECT_TRUE(offered(15, 30, 8)) << node.agent->log();
+}
+
+// Outside a pod, with a kubelet that has just started: its first lists are empty, its record of claims is not.
+TEST_F(ClaimsNode, AKubeletThatListsItsClaimsLateIsWaitedFor) {
+  std::ofstream(node.kubelet_dir + "/dra_manager_state") << R"({"Data":"[{\"ClaimUID\":\"u1\"}]","Checksum":1})";
+  node.start_agent();
+  ASSERT_TRUE(node.kubelet->wait_for([&] { return node.kubelet->list_calls() >= 2; }, kPatience)) << node.agent->log();
+  EXPECT_EQ(node.kubelet->registrations(kNeuron), 0);
+  admit();
+  EXPECT_TRUE(offered(11, 23, 7)) << node.agent->log();
+  EXPECT_EQ(node.kubelet->registrations(kNeuron), 1);
+  EXPECT_EQ(node.agent->log().find("claim holders unknown"), std::string::npos) << node.agent->log();
 }
 
 }  // namespace

@@ -17,11 +17,11 @@ const statusPath = "static/" + statusFile
 func TestNodeStatusIsTheDefaultAndAToken(t *testing.T) {
 	set, base := load(t, statusFile), load(t, "neuron-agent.yaml")
 	pod, container := &set.Spec.Template.Spec, &set.Spec.Template.Spec.Containers[0]
-	if !slices.Contains(container.Args, "--node-status=on") || len(container.Env) != 1 || container.Env[0].Name != "NODE_NAME" ||
+	if !slices.Contains(container.Args, "--node-status=on") || len(container.Env) != 2 || container.Env[0].Name != "NODE_NAME" ||
 		container.Env[0].ValueFrom.FieldRef.FieldPath != "spec.nodeName" {
-		t.Errorf("arguments %v, environment %v", container.Args, container.Env)
+		t.Fatalf("arguments %v, environment %v", container.Args, container.Env)
 	}
-	pod.ServiceAccountName, pod.AutomountServiceAccountToken, container.Env = "", base.Spec.Template.Spec.AutomountServiceAccountToken, nil
+	pod.ServiceAccountName, pod.AutomountServiceAccountToken, container.Env = "", base.Spec.Template.Spec.AutomountServiceAccountToken, container.Env[1:]
 	container.Args = slices.DeleteFunc(container.Args, func(arg string) bool { return arg == "--node-status=on" })
 	if !reflect.DeepEqual(set.Spec, base.Spec) {
 		t.Errorf("%v, want %v", set.Spec, base.Spec)

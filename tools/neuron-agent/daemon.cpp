@@ -4,16 +4,19 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "agent/base/workers.h"
 #include "plugin/device/kubelet_port.h"
 #include "plugin/device/serving_state.h"
 #include "plugin/device/supervisor.h"
 #include "plugin/kubelet/cdi_files.h"
 #include "plugin/kubelet/checkpoint.h"
+#include "plugin/kubelet/process.h"
 #include "plugin/placement/placement_watch.h"
 
 namespace neuron::agent {
@@ -48,6 +51,15 @@ class Placements {
   std::optional<plugin::PlacementWatch> watch_;
   std::jthread thread_;
 };
+
+// Not in a pod, whose List shows when it is whole, and the kubelet may have prepared claims, or that is not known in
+// time.
+bool claims_expected(const std::string& kubelet_dir, Workers& workers) {
+  constexpr std::chrono::milliseconds kBudget{1000};
+  if (!plugin::own_pod_name().empty()) return false;
+  const BoundedCalls calls(workers);
+  return calls.run([kubelet_dir] { return plugin::may_hold_claims(kubelet_dir); }, kBudget).value_or(true);
+}
 
 }  // namespace
 
@@ -114,7 +126,8 @@ ExitCode run_device_plugin(const Options& options, const Fd& signals) {
     using WhenServed = plugin::KubeletDirectory::WhenServed;
     plugin::Supervisor supervisor(
         {{options.device_plugins_dir(), options.pod_resources_socket(), options.pod_resources_interval, offer,
-          plugin::own_pod_name(), options.take_over ? WhenServed::wait : WhenServed::end},
+          plugin::own_pod_name(), options.take_over ? WhenServed::wait : WhenServed::end,
+          claims_expected(options.kubelet_dir, kubelet_workers)},
          clock,
          kubelet_workers,
          checkpoint,

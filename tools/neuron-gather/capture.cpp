@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "agent/base/parse.h"
+#include "agent/model/device.h"
 
 namespace neuron::gather {
 namespace {
@@ -99,7 +100,7 @@ void learn(Names& names, std::string_view path, std::string_view content) {
   const std::string_view text = trim(content);
   const std::string_view file = path.substr(path.rfind('/') + 1);
   const bool is_file_of_class = path.starts_with("sys/class/neuron_device/");
-  const bool reads_ones = text == "ffffffffffffffff";  // a device off the bus, no serial number
+  const bool reads_ones = text == model::kSerialOfOnes;  // a device off the bus, no serial number
   if (path.ends_with("/info/serial_number") && !reads_ones) names.add_hex(text);
   if (is_file_of_class && (file.starts_with("server_id") || file == "reservation_id")) names.add_hex(text);
   if (path == "sys/devices/virtual/dmi/id/board_asset_tag") names.add_instance(text);

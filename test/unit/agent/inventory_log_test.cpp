@@ -64,6 +64,7 @@ TEST_F(InventoryLogTest, DescribesTheNodeOnceAndAgainWhenItIsAnother) {
 TEST_F(InventoryLogTest, AnElectionIsLoggedAsItGoesOn) {
   model::HostScan host = small_node();
   host.ultraserver.emplace().busy = true;
+  host.devices[0].signals.reset_state = 1;
   EXPECT_THAT(said_of(host), HasSubstr("info UltraServer state changed: the UltraServer election is running"));
   EXPECT_EQ(said_of(host), "");
   host.devices[0].signals.reset_state = 2;

@@ -30,8 +30,24 @@ TEST(Elections, RunWhenEveryDeviceIsReset) {
 
 TEST(Elections, WithoutTheRightToReadResetNoDeviceIsBlamed) {
   model::HostScan scan = busy_host();
+  scan.devices[5].signals.reset_state.reset();
+  EXPECT_EQ(election_of(scan).phase, Phase::running);
+  EXPECT_THAT(election_of(scan).sentence, AllOf(HasSubstr("has not ended"), HasSubstr("not known of neuron5 (")));
   for (auto& device : scan.devices) device.signals.reset_state.reset();
   EXPECT_EQ(election_of(scan).phase, Phase::running);
+  EXPECT_THAT(election_of(scan).sentence, HasSubstr("not known of neuron0, neuron1, neuron2, neuron3 and 12 more ("));
+}
+
+// The driver waits for it without end (docs/reference/driver.md#elections).
+TEST(Elections, NameADeviceThatHangs) {
+  model::HostScan scan = busy_host();
+  scan.devices[5].presence = model::Presence::not_answering;
+  EXPECT_EQ(election_of(scan).phase, Phase::running) << "its file reset was read; another read hangs";
+  scan.devices[5].signals = {};
+  const Election election = election_of(scan);
+  EXPECT_EQ(election.phase, Phase::blocked);
+  EXPECT_THAT(election.awaited, ElementsAre(5));
+  EXPECT_THAT(election.sentence, HasSubstr("until every device is reset: neuron5 is not answering"));
 }
 
 // For ever, as long as one is not reset: the driver counts all of them first.

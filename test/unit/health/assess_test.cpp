@@ -62,18 +62,22 @@ TEST(Assess, AVanishedDeviceStaysListedUntilItIsBack) {
 // Else the node's condition would fall back from "replace the instance" the moment that a broken device leaves the bus.
 TEST(Assess, AMissingDeviceKeepsAFaultThatOnlyAnotherInstanceCures) {
   const HostScan sound = scan_of("trn1.32xlarge");
-  HostScan broken = sound, gone = sound, silent = scan_without(sound, {{Kind::device, 3}});
+  HostScan broken = sound, gone = sound, silent = scan_without(sound, {{Kind::device, 3}}), off_the_bus = sound;
   broken.devices[3].signals.sram_ecc_uncorrected = 2;
   gone.devices.erase(gone.devices.begin() + 3);
-  for (const HostScan& missing : {gone, silent}) {
+  off_the_bus.devices[3].serial_all_ones = true;
+  off_the_bus.devices[3].signals.sram_ecc_uncorrected = 65535;
+  for (const HostScan& missing : {gone, silent, off_the_bus}) {
     health::AssessMemory memory;
     EXPECT_EQ(health::assess(broken, memory, {}).host.devices[3].health.reason, "sram_ecc_uncorrected");
     for (int again = 0; again < 2; ++again) {
       const auto device = health::assess(missing, memory, {}).host.devices[3];
-      EXPECT_NE(device.presence, Presence::present);
+      EXPECT_EQ(device.presence == Presence::present, device.serial_all_ones);
       EXPECT_EQ(device.health.reason, "sram_ecc_uncorrected");
       EXPECT_EQ(device.health.action, health::reasons::kReplace);
-      EXPECT_THAT(device.health.sentence, testing::HasSubstr("; before that: neuron3: 2 uncorrected SRAM errors"));
+      EXPECT_THAT(device.health.sentence, testing::EndsWith("; before that: neuron3: 2 uncorrected SRAM errors "
+                                                            "(stats/hardware/sram_ecc_uncorrected)"));
+      EXPECT_EQ(device.health.sentence.find("before that"), device.health.sentence.rfind("before that"));
       for (const auto& core : device.core_health) EXPECT_EQ(core.state, HealthState::unhealthy);
     }
     EXPECT_EQ(health::assess(sound, memory, {}).host.devices[3].health.state, HealthState::healthy);

@@ -165,6 +165,14 @@ TEST_F(KernelErrorsTest, HoldsNothingAgainstWhatIsNotThere) {
   EXPECT_THAT(errors_.errors(), SizeIs(1));
 }
 
+// A device off the bus reads ones instead of its serial number; the driver still logs the true one.
+TEST_F(KernelErrorsTest, ASerialOfOnesIsNoOtherChip) {
+  host_.devices[3].serial = model::kSerialOfOnes;
+  scan({error(3, " serial-num=19fcda00f5ff6eb3 action=TERMINATE_INSTANCE"), error(5, " serial-num=FFFFFFFFFFFFFFFF")});
+  EXPECT_EQ(errors_.ignored_lines(), 0U);
+  EXPECT_THAT(errors_.errors(), ElementsAre(Field(&KernelLogError::device, 3), Field(&KernelLogError::device, 5)));
+}
+
 TEST_F(KernelErrorsTest, AFloodOfLinesTakesNoMemory) {
   for (int i = 0; i < 3; ++i) {
     std::vector<std::string> lines;

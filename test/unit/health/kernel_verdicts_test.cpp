@@ -145,6 +145,20 @@ TEST(KernelVerdicts, ADeviceThatIsNotThereKeepsAFaultThatOnlyAnotherInstanceCure
   for (const Health& core : device.core_health) EXPECT_EQ(core.state, HealthState::unhealthy) << "they left with it";
 }
 
+TEST(KernelVerdicts, SoDoesADeviceOffTheBus) {
+  KernelLogError error = error_of(KernelErrorKind::sram);
+  error.serial = "19fcda00f5ff6eb9";
+  HostScan scan = with(error);
+  scan.devices[kDevice].serial = model::kSerialOfOnes;
+  scan.devices[kDevice].serial_all_ones = true;
+  scan.devices[kDevice].signals.sram_ecc_uncorrected = 65535;
+  const auto device = assessed(scan).devices[kDevice];
+  EXPECT_EQ(device.health.reason, "sram_ecc_uncorrected");
+  EXPECT_THAT(device.health.sentence, HasSubstr("neuron5 is off the bus"));
+  EXPECT_THAT(device.health.sentence, HasSubstr("; before that: neuron5: the kernel log reports"));
+  EXPECT_THAT(device.health.action, HasSubstr("replace the instance (terminate"));
+}
+
 TEST(KernelVerdicts, ADeviceThatIsNotThereHasNoLesserFault) {
   HostScan scan = with(error_of(KernelErrorKind::hbm_repairable));
   scan.devices[kDevice].presence = model::Presence::vanished;

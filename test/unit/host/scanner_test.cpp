@@ -69,6 +69,21 @@ TEST_F(ScannerTest, ParametersThatDecideWhetherHealthIsMeasured) {
   EXPECT_THAT(scan.problems, IsEmpty()) << "for root only, and of no use without";
 }
 
+// Else health that is not measured would be called healthy for as long as the parameter cannot be read.
+TEST_F(ScannerTest, AParameterThatCannotBeReadCountsAsItWasReadLast) {
+  write_host();
+  const std::string path = "sys/module/neuron/parameters/nmetric_log_posts";
+  tree_.write(path, "0\n");
+  EXPECT_EQ(scanner_.scan().driver_settings.posts_metrics, false);
+  tree_.remove(path);
+  tree_.write(path + "/folder", "");
+  const auto scan = scanner_.scan();
+  EXPECT_EQ(scan.driver_settings.posts_metrics, false);
+  EXPECT_THAT(sentences(scan.problems), Contains(HasSubstr("nmetric_log_posts: ")));
+  tree_.remove(path);
+  EXPECT_EQ(scanner_.scan().driver_settings.posts_metrics, std::nullopt) << "a driver without it";
+}
+
 TEST_F(ScannerTest, BareNodeIsCalm) {
   const auto scan = scanner_.scan();
   EXPECT_EQ(scan, model::HostScan{});

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 
 #include "agent/core/complete.h"
@@ -23,6 +24,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 using ::testing::Key;
 using ::testing::Not;
 using ::testing::Optional;
@@ -278,6 +280,27 @@ TEST(UsageReader, PortCountersOfADeadInterfaceAreNotAskedFor) {
   EXPECT_THAT(sample.efas[1].counters, Contains(Key("tx_bytes")));
   host.set(name, "heal");
   EXPECT_THAT(watched.read().efas[2].counters, Contains(Key("tx_bytes")));
+}
+
+TEST(UsageReader, AListOfCountersThatCouldNotBeReadIsReadAgain) {
+  FakeHost host("trn1.32xlarge");
+  host.write();
+  const std::string name = Watched(host.path()).scan.efas[2].name;
+  const std::filesystem::path efa = host.path() + "/sys/class/infiniband/" + name;
+  for (const char* list : {"hw_counters", "ports/1/hw_counters"}) {
+    Watched watched(host.path());
+    std::filesystem::rename(efa / list, efa / "spoilt");
+    std::ofstream(efa / list) << "no folder\n";
+    auto sample = watched.read();
+    EXPECT_THAT(sample.efas[2].counters, Not(Contains(Key("tx_bytes")))) << list << ": the device may be dead";
+    std::filesystem::remove(efa / list);
+    std::filesystem::rename(efa / "spoilt", efa / list);
+    sample = watched.read();
+    EXPECT_THAT(sample.efas[2].counters, IsSupersetOf({Key("no_completion_cmds"), Key("tx_bytes")})) << list;
+    EXPECT_EQ(sample.efas[2].counters.size(), sample.efas[1].counters.size());
+  }
+  host.set(name, "garbage", "no_completion_cmds");
+  EXPECT_THAT(Watched(host.path()).read().efas[2].counters, Not(Contains(Key("tx_bytes"))));
 }
 
 TEST(UsageReader, InterfaceWithoutNameIsLeftOut) {

@@ -85,10 +85,25 @@ TEST_F(AllocationsClaims, NoCheckpointIsAwaitedForWhatOnlyAClaimHolds) {
   EXPECT_FALSE(allocations.needs_fresh_checkpoint(kEfa, {"rdmap16s25"}));
 }
 
-TEST_F(AllocationsClaims, OtherDriversAndOtherNamesHoldNothing) {
-  shown({claimed({"neuron-device-3"}, "gpu.example.com"), claimed({"neuron-device-16x", "gpu-0", ""})});
+TEST_F(AllocationsClaims, OtherNamesHoldNothing) {
+  shown({claimed({"gpu-0"}, "gpu.example.com"), claimed({"neuron-device-3", "gpu-0"}, "gpu.example.com"),
+         claimed({}, "gpu.example.com"), claimed({"neuron-device-16x", "gpu-0", ""})});
   EXPECT_FALSE(allocations.holds_anything());
   EXPECT_TRUE(allocations.allocate(kDevice, {"3"}));
+}
+
+// Ours under the name that it had when the claims were prepared.
+TEST_F(AllocationsClaims, ARenamedDriversClaimsHoldWhatTheyHeld) {
+  auto snapshot = snapshot_of("trn1.32xlarge");
+  snapshot->host.devices.erase(snapshot->host.devices.begin() + 4);
+  allocations.set_node(std::make_shared<const grant::NodeUnits>(snapshot));
+  shown({claimed({"neuron-device-3", "neuron-device-4"}, "second.neuron.example.com"),
+         claimed({"efa-rdmap16s25"}, "third.example.com")});
+  EXPECT_THAT(unhealthy(kDevice), ElementsAre("3", "4")) << "a device that has vanished, too";
+  EXPECT_THAT(unhealthy(kEfa), ElementsAre("rdmap16s25"));
+  const auto device = allocations.allocate(kDevice, {"3"});
+  ASSERT_FALSE(device);
+  EXPECT_THAT(device.error().message, HasSubstr("held by team/train-0/main through claim chips"));
 }
 
 TEST_F(AllocationsClaims, WhatAClaimHoldsAndNobodySeesIsListedAsVanished) {

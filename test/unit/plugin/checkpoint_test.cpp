@@ -233,5 +233,24 @@ TEST(Checkpoint, TheVersionFromMemoryIsTheFilesOwn) {
   std::filesystem::remove_all(directory);
 }
 
+// As kubelets of 1.34 and 1.30 write it.
+TEST(ClaimRecord, HasClaimsOrMayHaveThem) {
+  std::string directory = testing::TempDir() + "claimsXXXXXX";
+  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  const std::string path = directory + "/dra_manager_state";
+  const auto holds = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    return may_hold_claims(directory);
+  };
+  EXPECT_FALSE(may_hold_claims(directory)) << "no claims with this kubelet";
+  EXPECT_FALSE(holds(R"({"Data":"{\"kind\":\"DRACheckpoint\",\"ClaimInfoStateList\":[]}","Checksum":1})"));
+  EXPECT_TRUE(holds(R"({"Data":"{\"ClaimInfoStateList\":[{\"ClaimUID\":\"u1\",\"PodUIDs\":{}}]}","Checksum":1})"));
+  EXPECT_TRUE(holds(R"({"version":"v1","entries":[{"DriverName":"a","ClaimUID":"u1"}],"checksum":1})"));
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  EXPECT_TRUE(may_hold_claims(directory)) << "not readable";
+  std::filesystem::remove_all(directory);
+}
+
 }  // namespace
 }  // namespace neuron::plugin

@@ -68,6 +68,45 @@ TEST_F(ServedResourcesTest, InAPodAListWithoutItIsNoKnowledge) {
   EXPECT_EQ(kubelet.registering.size(), 3U);
 }
 
+// Not in a pod, on a node whose kubelet has a record of prepared claims.
+struct ClaimsExpected : ServedResourcesTest {
+  ServedResources outside{{"1-a", std::chrono::seconds(10), {}, "", true},
+                          {clock, allocations, admissions, checkpoint, kubelet}};
+  const model::Allocation claim{"team", "train", "main", "neuron.aws.com", {"neuron-device-3"}, "", "chips"};
+  const model::Allocation other{"team", "serve", "main", "gpu.example.com", {"gpu-0"}, "", "gpus"};
+
+  ClaimsExpected() { allocations.set_node(node_of("inf2.48xlarge")); }
+  void after(milliseconds later, std::vector<model::Allocation> pods) {
+    clock.advance(later);
+    outside.run_due(admissions.progress());
+    outside.handle(HoldersListed{clock.now(), std::move(pods)});
+  }
+};
+
+TEST_F(ClaimsExpected, AListIsNoKnowledgeUntilTwoApartShowTheSameClaims) {
+  after(milliseconds{0}, {});
+  after(milliseconds{1000}, {other});
+  after(milliseconds{1000}, {other, claim});
+  after(milliseconds{4000}, {claim, other});
+  EXPECT_THAT(kubelet.registering, IsEmpty());
+  EXPECT_EQ(kubelet.asked.size(), 3U) << "every second";
+  after(milliseconds{1000}, {claim, other});
+  EXPECT_EQ(kubelet.registering.size(), 3U);
+  EXPECT_FALSE(allocations.allocate(Resource::neuron, {"3"}));
+  EXPECT_TRUE(allocations.allocate(Resource::neuron, {"4"}));
+}
+
+TEST_F(ClaimsExpected, ButNeverShownItIsNotWaitedForLongButAskedForAgain) {
+  for (int i = 0; i < 30; ++i) after(milliseconds{1000}, {});
+  EXPECT_THAT(kubelet.registering, IsEmpty());
+  after(milliseconds{1000}, {});
+  EXPECT_EQ(kubelet.registering.size(), 3U);
+  const auto asked = kubelet.asked.size();
+  after(milliseconds{10000}, {claim});
+  EXPECT_EQ(kubelet.asked.size(), asked + 1);
+  EXPECT_FALSE(allocations.allocate(Resource::neuron, {"3"})) << "listed late";
+}
+
 // A kubelet that has just started lists nothing until it has read its pods from the API server.
 TEST_F(ServedResourcesTest, AListThatIsEmptyOnceEndsNoClaim) {
   scan("trn1.32xlarge");

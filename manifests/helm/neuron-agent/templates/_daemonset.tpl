@@ -154,6 +154,7 @@ capabilities:
 {{- if .Values.honorPlacement }}
 - --honor-placement=on
 {{- end }}
+{{- include "neuron-agent.driverNameArg" . }}
 {{- include "neuron-agent.commonArgs" . }}
 {{- end -}}
 
@@ -188,6 +189,10 @@ capabilities:
     fieldRef:
       fieldPath: spec.nodeName
 {{- end }}
+- name: POD_NAME
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.name
 {{- if eq .mode "dra" }}
 - name: POD_UID
   valueFrom:

@@ -5,6 +5,13 @@
 {{- printf "%s-dra" (include "neuron-agent.fullname" .) -}}
 {{- end -}}
 
+{{/* Also of the device plugin, which keeps away from hardware that this driver's claims still hold. */}}
+{{- define "neuron-agent.driverNameArg" -}}
+{{- if ne .Values.dra.driverName "neuron.aws.com" }}
+- --dra-driver-name={{ .Values.dra.driverName }}
+{{- end }}
+{{- end -}}
+
 {{- define "neuron-agent.draArgs" -}}
 - run
 - --mode=dra
@@ -12,9 +19,7 @@
 {{- if ne .Values.kubeletDir "/var/lib/kubelet" }}
 - {{ printf "--kubelet-dir=%s" .Values.kubeletDir | quote }}
 {{- end }}
-{{- if ne .Values.dra.driverName "neuron.aws.com" }}
-- --dra-driver-name={{ .Values.dra.driverName }}
-{{- end }}
+{{- include "neuron-agent.driverNameArg" . }}
 {{- with default (ternary "all" "" .Values.dev.enabled) .Values.dra.partitions }}
 - --dra-partitions={{ . }}
 {{- end }}
@@ -117,6 +122,7 @@ spec:
 
 {{/* What cannot be meant. */}}
 {{- define "neuron-agent.validateDra" -}}
+{{- range .Values.env }}{{ if eq .name "POD_NAME" }}{{ fail "the chart sets POD_NAME itself: take it out of env" }}{{ end }}{{ end -}}
 {{- if ne .Values.mode "device-plugin" -}}
 {{- if not .Values.neuron.enabled }}{{ fail (printf "mode %s goes with neuron.enabled: it says how Neuron nodes are served" .Values.mode) }}{{ end -}}
 {{- if semverCompare "<1.34.0-0" .Capabilities.KubeVersion.Version }}{{ fail (printf "mode %s needs Kubernetes 1.34.2 or newer; this is %s" .Values.mode .Capabilities.KubeVersion.Version) }}{{ end -}}
