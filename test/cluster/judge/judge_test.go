@@ -217,6 +217,10 @@ func TestSiliconOfARunningContainerIsNotOffered(t *testing.T) {
 	held(h, container("a", Neuron, 10, 40, "0"))
 	h.Looks = []Look{offering(0, 41, "0 1", "1 2 3")}
 	expect(t, h, "neuroncore 1 is offered while n/a.main runs on it")
+	h.Pods["a"].Forced = at(38) // offered from its beginning on
+	expect(t, h, "neuroncore 1 is offered while n/a.main runs on it")
+	h.Looks = []Look{offering(0, 38.5, "0 1", "2 3"), offering(39, 41, "0 1", "1 2 3")}
+	expect(t, h)
 }
 
 func TestSiliconOfAnEndedPodComesBack(t *testing.T) {

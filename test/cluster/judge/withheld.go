@@ -2,7 +2,8 @@ package judge
 
 import "slices"
 
-// withheld: silicon of a running container is not offered through the other name, once the list had time to say so.
+// withheld: silicon of a running container is not offered through the other name, once the list had time to say so. The kubelet forgets
+// a pod deleted with grace 0 while its containers end (ReleasedForced).
 func (v *Verdict) withheld(h *History, b Bounds) {
 	for _, c := range h.Containers {
 		if c.Held == nil {
@@ -15,6 +16,9 @@ func (v *Verdict) withheld(h *History, b Bounds) {
 				continue
 			}
 			ran := Span{c.Begin.Add(b.Withhold), c.End}
+			if pod := h.Pods[c.Pod]; pod != nil && !pod.Forced.IsZero() && pod.Forced.Before(ran.End) {
+				ran.End = pod.Forced
+			}
 			for _, look := range h.looksAt(c.Node) {
 				both := ran.overlap(look.Span)
 				if both.length() <= 0 {
