@@ -95,10 +95,10 @@ std::vector<std::optional<CoreMask>> choose_shares(int cores_per_device, const s
                                                    const std::vector<int>& others) {
   std::vector<int> devices = others;
   for (const ShareWish& wish : wishes) devices.push_back(wish.device);
-  const auto [first, last] = std::minmax_element(devices.begin(), devices.end());
+  const auto ends = std::minmax_element(devices.begin(), devices.end());  // clang 14 captures no structured binding
   const auto end_of = [&](const ShareWish& wish) {
-    if (*first == *last) return End::any;
-    return wish.device == *first ? End::tail : wish.device == *last ? End::head : End::all;
+    if (*ends.first == *ends.second) return End::any;
+    return wish.device == *ends.first ? End::tail : wish.device == *ends.second ? End::head : End::all;
   };
   std::vector<std::optional<CoreMask>> range, each;
   for (const ShareWish& wish : wishes) {
