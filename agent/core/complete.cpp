@@ -178,7 +178,6 @@ void keep_devices(HostScan& scan, std::map<int, NeuronDevice>& before) {
     if (known && (place_is_unread || was_left_out(scan, {Kind::driver, device.index}))) {
       fill_place(device, known.mapped());
     }
-    if (known) device.health = known.mapped().health;  // until there is a verdict on the device as it is now
     if (device.serial_all_ones && known) device.serial = known.mapped().serial;  // of the chip that left the bus
     before[device.index] = device;
   }

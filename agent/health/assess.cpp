@@ -202,6 +202,10 @@ HealthResult evaluate(HostScan& scan, HealthMemory& memory, SteadyTime now) {
 }
 
 Assessment assess(HostScan scan, AssessMemory& memory, SteadyTime now) {
+  for (NeuronDevice& device : scan.devices) {
+    const auto known = memory.seen.devices.find(device.index);
+    if (known != memory.seen.devices.end()) device.health = known->second.health;  // the last verdict on it
+  }
   core::keep_last_seen(scan, memory.seen);
   Assessment result;
   result.host = core::complete(std::move(scan));
@@ -210,7 +214,7 @@ Assessment assess(HostScan scan, AssessMemory& memory, SteadyTime now) {
     NeuronDevice& device = result.host.devices[i];
     device.health = std::move(health.devices[i]);
     device.core_health = std::move(health.cores[i]);
-    // keep_last_seen() restores it, also for the verdict on the device once that is missing or off the bus.
+    // As the last verdict on the device, for that once it is missing or off the bus.
     if (!is_beyond_reach(device, health.bases[i])) memory.seen.devices[device.index].health = device.health;
   }
   for (std::size_t i = 0; i < result.host.efas.size(); ++i) result.host.efas[i].health = std::move(health.efas[i]);
