@@ -33,8 +33,9 @@ func training(name string) submission {
 func TestJobSet(t *testing.T) {
 	cluster.NeedsSystem(t, jobSet.Name)
 	c := cluster.Get(t)
-	startFour(t, c)
+	nodes := startFour(t, c)
 	c.StartSystem(t, jobSet)
+	typeRecipe(t, c, nodes, "Training under JobSet", "training:1", training("training").selector, 2, cluster.Counts{Devices: 16, EFAs: 8})
 	first, second := training("training"), training("training-second")
 	withdraw := submit(t, c, first)
 	ranks := awaitRanks(t, c, first.selector, 2, wholeNode)

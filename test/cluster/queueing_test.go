@@ -25,14 +25,19 @@ var wholeNode = cluster.Ask{cluster.Neuron: "16", cluster.EFA: "8"}
 // startFour starts the agent on four nodes, and watches until the end of the test for pods that a kubelet refuses.
 func startFour(t *testing.T, c *cluster.Cluster) []*cluster.Node {
 	t.Helper()
+	return startNodes(t, c, 4, cluster.Trn1, wholeTrn1)
+}
+
+func startNodes(t *testing.T, c *cluster.Cluster, count int, kind cluster.Spec, whole cluster.Counts) []*cluster.Node {
+	t.Helper()
 	var specs []cluster.Spec
-	for i := range 4 {
-		specs = append(specs, cluster.Spec{Name: fmt.Sprintf("trn1-%d", i), InstanceType: cluster.Trn1.InstanceType})
+	for i := range count {
+		specs = append(specs, cluster.Spec{Name: fmt.Sprintf("%s-%d", kind.Name, i), InstanceType: kind.InstanceType})
 	}
 	nodes := c.Nodes(t, specs...)
 	c.Apply(t, cluster.Manifest("static/neuron-agent.yaml"))
 	for _, n := range nodes {
-		n.ExpectAllocatable(t, wholeTrn1)
+		n.ExpectAllocatable(t, whole)
 	}
 	watchRefusals(t, c)
 	return nodes
@@ -131,6 +136,10 @@ func replacePrograms(value any, life string) {
 			value["volumes"] = added(value["volumes"], out)
 			for _, container := range containers {
 				replaceProgram(container.(map[string]any), life)
+			}
+			before, _ := value["initContainers"].([]any)
+			for _, container := range before {
+				replaceProgram(container.(map[string]any), "once")
 			}
 			return
 		}

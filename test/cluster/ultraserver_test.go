@@ -77,17 +77,31 @@ func awaitPlaces(t *testing.T, c *cluster.Cluster, nodes []*cluster.Node) {
 // node's. mode is the driver's number.
 func expectTogether(t *testing.T, c *cluster.Cluster, ranks []rank, nodes int, mode string) (server string) {
 	t.Helper()
-	servers, ids := map[string]bool{}, map[string]bool{}
 	for _, r := range ranks {
-		labels := nodeOf(t, c, r.report.Node).Labels
-		server = labels[ofUltraServer+"server-id-"+strconv.Itoa(nodes)]
-		id := labels[ofUltraServer+"node-id-"+strconv.Itoa(nodes)]
-		servers[server], ids[id] = true, true
+		server, id := placeOf(t, c, r, nodes)
 		for variable, want := range map[string]string{"MODE": mode, "SERVER_ID": server, "NODE_ID": id} {
 			if got := r.report.Env["NEURON_RT_ULTRASERVER_"+variable]; got != want {
 				t.Errorf("%s on %s: %s is %q, want %q", r.pod.Name, r.pod.Spec.NodeName, variable, got, want)
 			}
 		}
+	}
+	return expectOneServer(t, c, ranks, nodes)
+}
+
+// placeOf is what the labels of a rank's node say of UltraServers of that many nodes.
+func placeOf(t *testing.T, c *cluster.Cluster, r rank, nodes int) (server, id string) {
+	labels := nodeOf(t, c, r.report.Node).Labels
+	return labels[ofUltraServer+"server-id-"+strconv.Itoa(nodes)], labels[ofUltraServer+"node-id-"+strconv.Itoa(nodes)]
+}
+
+// expectOneServer is expectTogether without what the runtime is told.
+func expectOneServer(t *testing.T, c *cluster.Cluster, ranks []rank, nodes int) (server string) {
+	t.Helper()
+	servers, ids := map[string]bool{}, map[string]bool{}
+	for _, r := range ranks {
+		var id string
+		server, id = placeOf(t, c, r, nodes)
+		servers[server], ids[id] = true, true
 	}
 	if len(servers) != 1 || servers[""] || len(ids) != nodes || len(ranks) != nodes {
 		t.Errorf("%d ranks on the nodes %v of %v", len(ranks), ids, servers)
