@@ -1,6 +1,8 @@
 package scenarios
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,4 +59,22 @@ func TestJobSet(t *testing.T) {
 	withdraw()
 	awaitRanks(t, c, second.selector, 2, wholeNode)
 	uncordon()
+}
+
+// TestJobSetTrn2: the same over two trn2.48xlarge, whose devices have four logical cores.
+func TestJobSetTrn2(t *testing.T) {
+	needsDeep(t)
+	cluster.NeedsSystem(t, jobSet.Name)
+	c := cluster.Get(t)
+	startNodes(t, c, 2, cluster.Trn2, cluster.Counts{Cores: 64, Devices: 16, EFAs: 16})
+	c.StartSystem(t, jobSet)
+	job := training("trn2")
+	job.adjust = func(object map[string]any) {
+		text, _ := json.Marshal(object)
+		_ = json.Unmarshal([]byte(strings.NewReplacer("trn1.32xlarge", "trn2.48xlarge", `efa":"8"`, `efa":"16"`).Replace(string(text))), &object)
+	}
+	submit(t, c, job)
+	ranks := awaitRanks(t, c, job.selector, 2, wholeTrn2u)
+	ranks[0].report.Node.KillPod(t, string(ranks[0].pod.UID))
+	awaitRanks(t, c, job.selector, 2, wholeTrn2u, ranks...)
 }

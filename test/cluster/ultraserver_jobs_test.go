@@ -4,9 +4,50 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"neuron-agent.test/cluster/cluster"
 )
+
+// TestJobSetUltraServer: a JobSet with exclusive topology, over four nodes and over two each.
+func TestJobSetUltraServer(t *testing.T) {
+	needsDeep(t)
+	cluster.NeedsSystem(t, jobSet.Name)
+	c := cluster.Get(t)
+	startUltraServer(t, c)
+	c.StartSystem(t, jobSet)
+	over := func(name string, adjust func(map[string]any)) submission {
+		return submission{system: jobSet.Name, file: "ultraserver.yaml", name: name, selector: training(name).selector, adjust: adjust}
+	}
+	whole, other := over("whole", nil), over("other", nil)
+	withdraw := submit(t, c, whole)
+	ranks := awaitRanks(t, c, whole.selector, 4, wholeTrn2u)
+	expectTogether(t, c, ranks, 4, "1")
+	withdrawOther := submit(t, c, other)
+	awaitSomeWait(t, c, other.selector, 1, 1) // the others come after the first is placed
+	withdrawOther()
+
+	loseNode(t, c, ranks[3])
+	awaitSomeWait(t, c, whole.selector, 4, 1, ranks...) // all start anew
+	begin := time.Now()
+	c.Nodes(t, linkedNodes...)
+	ranks = awaitRanks(t, c, whole.selector, 4, wholeTrn2u, ranks...)
+	cluster.Figure(t, "JobSet: a node of the UltraServer is back, all run", time.Since(begin))
+	expectTogether(t, c, ranks, 4, "1")
+	withdraw()
+
+	halves := over("halves", halved)
+	submit(t, c, halves)
+	ranks = awaitRanks(t, c, halves.selector, 4, wholeTrn2u)
+	byJob := map[string][]rank{}
+	for _, r := range ranks {
+		index := r.pod.Labels["jobset.sigs.k8s.io/job-index"]
+		byJob[index] = append(byJob[index], r)
+	}
+	if a, b := expectTogether(t, c, byJob["0"], 2, "3"), expectTogether(t, c, byJob["1"], 2, "3"); a == b {
+		t.Errorf("both are on %s", a)
+	}
+}
 
 // TestMPIOperatorUltraServer: the MPIJob of AWS's guide to UltraServers. Its init script, which is in AWS's image, is left out.
 func TestMPIOperatorUltraServer(t *testing.T) {
