@@ -219,7 +219,7 @@ versions_suite() {
   local passed=0 failed=0 skipped=0 versions containerd only p f s
   while read -r containerd only versions; do
     echo "Kubernetes $versions, containerd $containerd"
-    CLUSTER_KUBERNETES=$versions CLUSTER_CONTAINERD=${containerd#2} "$root/test/cluster/run.sh" -run "$only" "$bin" < /dev/null 2>&1 | tee "$logs/versions.run"
+    CLUSTER_DEEP=1 CLUSTER_KUBERNETES=$versions CLUSTER_CONTAINERD=${containerd#2} "$root/test/cluster/run.sh" -run "$only" "$bin" < /dev/null 2>&1 | tee "$logs/versions.run"
     read -r p f s <<< "$(tail -n 1 "$logs/versions.run" | tr -dc '0-9 \n')"
     passed=$((passed + ${p:-0})) failed=$((failed + ${f:-1})) skipped=$((skipped + ${s:-0}))
     if [ "${f:-1}" != 0 ]; then
