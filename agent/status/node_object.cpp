@@ -267,7 +267,7 @@ std::chrono::milliseconds StartupGate::turn(const std::vector<std::string>& regi
     if (state && *state == TaintState::removed) spdlog::info("startup taint removed taint={}", to_string(*taint_));
     if (!state && error_ != state.error().message) {
       error_ = state.error().message;
-      spdlog::warn("startup taint not removed, pods are not placed here: {}", error_);
+      spdlog::warn("startup taint not removed, pods stay off this node: {}", error_);
     }
     if (is_done_) return kIdle;
     not_before_ = now + (state ? kWaiting : backoff_.next());

@@ -117,7 +117,7 @@ enum class TaintState {
                                                       const std::vector<std::string>& resources);
 
 // Whether the node can take pods for its hardware: `registered`, of resources or drivers, has a name and no false, and
-// devices that the instance type or PCI promises are there. Pure.
+// a Neuron device is there where the instance type or PCI promises any. Pure.
 [[nodiscard]] bool is_offered(const model::HostScan& host, const std::map<std::string, bool>& registered);
 
 // Removes the taint once, tries again after failures and while the Node does not show the resources yet. Not

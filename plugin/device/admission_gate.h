@@ -30,8 +30,8 @@ class IdleTimer {
   }
 
   // The process has not run for a while, stopped or starved: calls of the kubelet may lie unread, so it counts as busy,
-  // and the wait is extended for what has piled up. At most ten times until due(): a machine may starve us all the
-  // time.
+  // and the wait is extended for what has piled up. At most ten times until due(): a process may be starved
+  // permanently.
   void woke(SteadyTime now) {
     constexpr int kMostWakes = 10;
     constexpr int kIdleTimesForBacklog = 5;
@@ -48,8 +48,8 @@ class IdleTimer {
     wakes_ = 0;
   }
 
-  // True once: now is the time. `last_call`: the newest call of the kubelet; `busy`: an admission is not over, so only
-  // `max_wait` counts until it is.
+  // True once: now is the time. `last_call`: the newest call of the kubelet; `busy`: an admission has not ended, so
+  // only `max_wait` counts until it is.
   [[nodiscard]] bool due(SteadyTime now, SteadyTime last_call, bool busy) {
     if (!since_) return false;
     const SteadyTime most = *since_ + max_wait_;
@@ -181,7 +181,7 @@ class Admissions {
   int sending_ = 0;                               // lists are being sent: due() or begin_stream() said so
   int on_the_way_ = 0;                            // lists offered and not yet written
   SteadyTime last_offered_{};
-  bool never_written_ = false;  // a kubelet that keeps no checkpoint: waiting for it is in vain
+  bool never_written_ = false;  // a kubelet that keeps no checkpoint: waiting for it never succeeds
   bool same_list_ = false;
   std::vector<Waiting> waiting_;  // oldest first
   IdleTimer lists_{kListIdleTime, kMaxIdleWait};

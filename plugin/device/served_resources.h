@@ -77,9 +77,9 @@ class ServedResources {
   void handle(const KubeletDirectory::Changes& changes);
   void handle(const SnapshotChanged& event);
   void handle(const StreamEnded& event);
-  void handle(const StreamOpened& /*event*/) {}  // the wake-up was all
+  void handle(const StreamOpened& /*event*/) {}  // no-op: the event only wakes the loop
   void handle(const RegisterDone& event);
-  void handle(const AdmissionsChanged& /*event*/) {}  // the wake-up was all
+  void handle(const AdmissionsChanged& /*event*/) {}  // no-op: the event only wakes the loop
   void handle(const CdiMountDead& /*event*/) {}       // the supervisor ends
   void handle(const CheckpointCameBack& /*event*/) { apply_holders(); }
   void handle(const HoldersListed& event);

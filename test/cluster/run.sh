@@ -86,6 +86,7 @@ esac
 (cd "$here" && built "" "$out/runtime" ./runtime && nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/cluster.test" . &&
   nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/judge.test" ./judge &&
   nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/parts.test" ./cluster &&
+  nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/extender.test" ./extender &&
   nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/cores.test" ../suite/cores) || missing "the suite did not build"
 (cd "$here" && built "" "$out/awsplugin" ./awsplugin) || missing "the stand-in for AWS's plugins did not build"
 
@@ -136,7 +137,7 @@ run_shard() {
 }
 
 show() { grep --line-buffered -E '^ *--- |FIGURE|_test.go:|^panic|cluster suite| chaos: ' | sed -u "s/^/$1/" || true; }
-for fast in judge parts cores; do "$out/$fast.test" -test.v -test.run "$only" 2>&1 || echo 1 >"$out/failed"; done |
+for fast in judge parts extender cores; do "$out/$fast.test" -test.v -test.run "$only" 2>&1 || echo 1 >"$out/failed"; done |
   tee "$out/output.fast" | show ""
 for list in "$out"/shard.*; do
   [ -e "$list" ] || continue

@@ -53,7 +53,7 @@ void add(Units& units, bool is_held, bool is_unhealthy) {
 }
 
 void count_verdict(NodeCounts& counts, HealthState state) {
-  counts.sick += state == HealthState::unhealthy ? 1 : 0;
+  counts.unhealthy += state == HealthState::unhealthy ? 1 : 0;
   counts.degraded += state == HealthState::degraded ? 1 : 0;
 }
 
@@ -115,22 +115,22 @@ int number_attribute(const SliceDevice& device, const char* name) {
 
 // Indices of devices and names of interfaces in a pool, and which of them are in claims or unhealthy.
 struct PoolUnits {
-  std::set<int> devices, held, sick;
-  std::set<std::string> efas, held_efas, sick_efas;
+  std::set<int> devices, held, unhealthy;
+  std::set<std::string> efas, held_efas, unhealthy_efas;
 };
 
 PoolUnits units_of(const Pool& pool) {
   PoolUnits units;
   for (const SliceDevice& device : pool.devices) {
     const std::string type = text_attribute(device, "resourceType");
-    const bool is_sick = text_attribute(device, "health") == "unhealthy";
+    const bool is_unhealthy = text_attribute(device, "health") == "unhealthy";
     const int index = number_attribute(device, "deviceId");
     if (type == "efa") {
       units.efas.insert(device.name);
-      if (is_sick) units.sick_efas.insert(device.name);
+      if (is_unhealthy) units.unhealthy_efas.insert(device.name);
     } else if ((type == "neuron_device" || type == "neuron_core") && index >= 0) {
       units.devices.insert(index);
-      if (is_sick && type == "neuron_device") units.sick.insert(index);
+      if (is_unhealthy && type == "neuron_device") units.unhealthy.insert(index);
     }
   }
   return units;
@@ -150,9 +150,9 @@ void hold(PoolUnits& units, const std::string& device) {
 }
 
 template <typename T>
-Units count_sets(const std::set<T>& all, const std::set<T>& held, const std::set<T>& sick) {
+Units count_sets(const std::set<T>& all, const std::set<T>& held, const std::set<T>& unhealthy) {
   Units units;
-  for (const T& one : all) add(units, held.contains(one), sick.contains(one));
+  for (const T& one : all) add(units, held.contains(one), unhealthy.contains(one));
   return units;
 }
 
@@ -173,9 +173,9 @@ std::map<std::string, NodeCounts> count_pools(const Fleet& fleet) {
     if (found == pools.end()) continue;
     const PoolUnits& units = found->second;
     NodeCounts& one = counts[pool.node];
-    one.devices = count_sets(units.devices, units.held, units.sick);
-    one.efas = count_sets(units.efas, units.held_efas, units.sick_efas);
-    one.sick = static_cast<int>(units.sick.size() + units.sick_efas.size());
+    one.devices = count_sets(units.devices, units.held, units.unhealthy);
+    one.efas = count_sets(units.efas, units.held_efas, units.unhealthy_efas);
+    one.unhealthy = static_cast<int>(units.unhealthy.size() + units.unhealthy_efas.size());
   }
   return counts;
 }

@@ -25,7 +25,7 @@ struct NodeCounts {
   std::optional<Units> cores;    // logical
   std::optional<Units> efas;
   std::optional<int> largest_group;  // devices, of those free: what one container could have as a set
-  int sick = 0;                      // devices and interfaces that are unhealthy, held or not
+  int unhealthy = 0;                 // devices and interfaces that are unhealthy, held or not
   int degraded = 0;
   bool is_exact = false;  // by the agent's document; else by the numbers of the Node and its pods alone
 };

@@ -64,7 +64,7 @@ class Counts {
   [[nodiscard]] std::int64_t allocatable(const std::string& resource) const {
     std::int64_t all = amount(state_.node.allocatable, resource);
     if (both_) all = std::min(all, amount(state_.node.capacity, resource) - least_by_other_name(resource));
-    if (const auto sick = unhealthy(resource)) all = std::min(all, amount(state_.node.capacity, resource) - *sick);
+    if (const auto count = unhealthy(resource)) all = std::min(all, amount(state_.node.capacity, resource) - *count);
     return std::max<std::int64_t>(all, 0);
   }
 
@@ -99,14 +99,14 @@ class Counts {
       if (is_cores(resource) && other.holders.empty()) other.holders = holders(other.detail = kNeuronDevice);
       all.push_back(other);
     }
-    const auto sick = unhealthy(resource);
+    const auto count = unhealthy(resource);
     const std::int64_t rest = missing - other.asked;
     const bool is_exact = is_cores(resource) || other.asked == 0;
     Obstacle unhealthy;
     unhealthy.kind = Kind::unhealthy;
     unhealthy.name = resource;
-    unhealthy.asked = sick ? *sick : is_exact ? rest : -1;
-    if (sick ? *sick > 0 : rest > 0) all.push_back(unhealthy);
+    unhealthy.asked = count ? *count : is_exact ? rest : -1;
+    if (count ? *count > 0 : rest > 0) all.push_back(unhealthy);
     return all;
   }
 

@@ -138,7 +138,7 @@ class ProxyCalls final : public Kubectl {
 
   // Errors: unavailable, with the last line of its output.
   [[nodiscard]] Result<void> start() {
-    // Whoever may connect has the user's rights: the socket is in a directory of mode 0700.
+    // A process that can connect has the user's rights: the socket is in a directory of mode 0700.
     TRY_ASSIGN(directory_, host::TemporaryDirectory::make(host::temporary_place(0, 1)));
     access_.url = "http://localhost";
     access_.unix_socket = directory_->path() + "/kubectl";

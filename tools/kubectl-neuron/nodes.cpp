@@ -24,7 +24,7 @@ std::string units_text(const std::optional<Units>& units) {
 std::string health_text(const Node& node, const NodeCounts& counts) {
   if (node.ready == false) return "not ready";
   if (!node.report) return "";
-  if (counts.sick > 0) return std::to_string(counts.sick) + " unhealthy";
+  if (counts.unhealthy > 0) return std::to_string(counts.unhealthy) + " unhealthy";
   return counts.degraded > 0 ? std::to_string(counts.degraded) + " degraded" : "healthy";
 }
 
@@ -71,7 +71,7 @@ NodeCounts sum_of(const std::vector<Row>& rows) {
     add_units(sum.devices, row.counts.devices);
     add_units(sum.cores, row.counts.cores);
     add_units(sum.efas, row.counts.efas);
-    sum.sick += row.counts.sick;
+    sum.unhealthy += row.counts.unhealthy;
     sum.degraded += row.counts.degraded;
     if (row.counts.largest_group) {
       sum.largest_group = std::max(sum.largest_group.value_or(0), *row.counts.largest_group);

@@ -211,13 +211,15 @@ Json type_json(const core::InstanceType& type, const Options& options) {
 // ---- NodeOverlays
 
 // Karpenter's AWS provider counts devices, physical cores and interfaces of a type: what the agent counts otherwise is
-// overridden, and what it does not offer is 0.
+// overridden, and what it does not offer is 0. Interfaces that are left out of --resources are left to another plugin.
 Json capacity_json(const core::InstanceType& type, const Options& options) {
   const grant::NodeUnits node = node_of(type, lnc_of(type, options), options);
   const Json all = resources_json(node, Options().offer_policy());
   const Json offered = resources_json(node, options.offer_policy());
   Json capacity = Json::object();
-  for (const auto& [name, units] : all.items()) capacity[name] = "0";
+  for (const auto& [name, units] : all.items()) {
+    if (name != model::resource_name(model::Resource::efa)) capacity[name] = "0";
+  }
   for (const auto& [name, units] : offered.items()) capacity[name] = units.dump();
   return capacity;
 }
@@ -225,13 +227,14 @@ Json capacity_json(const core::InstanceType& type, const Options& options) {
 Catalogue overlays_report(const Types& types, const Options& options) {
   Json items = Json::array();
   for (const core::InstanceType* type : types) {
+    Json capacity = capacity_json(*type, options);
+    if (capacity.empty()) continue;
     const Json of_type = {
         {"key", "node.kubernetes.io/instance-type"}, {"operator", "In"}, {"values", Json::array({type->name})}};
-    items.push_back(
-        {{"apiVersion", "karpenter.sh/v1alpha1"},
-         {"kind", "NodeOverlay"},
-         {"metadata", {{"name", "neuron-agent-" + type->name}}},
-         {"spec", {{"requirements", Json::array({of_type})}, {"capacity", capacity_json(*type, options)}}}});
+    items.push_back({{"apiVersion", "karpenter.sh/v1alpha1"},
+                     {"kind", "NodeOverlay"},
+                     {"metadata", {{"name", "neuron-agent-" + type->name}}},
+                     {"spec", {{"requirements", Json::array({of_type})}, {"capacity", std::move(capacity)}}}});
   }
   const Json list = {{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}};
   return {{Verdict::good, dump(list), ""}, {}};

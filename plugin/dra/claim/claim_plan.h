@@ -21,7 +21,7 @@ using core::Hardware;
 using core::HeldDevice;
 using core::overlap;
 
-// How cores are numbered that claims hold: with another LNC the same number is other hardware.
+// Core numbering of held claims: with another LNC the same number is other hardware.
 struct HeldNumbering {
   bool any = false;        // some claim that is prepared holds a device, or cores of one
   std::optional<int> lnc;  // of the node when it was prepared; nullopt: not known of any claim
@@ -131,7 +131,7 @@ using ClaimRecords = std::map<std::string, std::shared_ptr<const ClaimRecord>>; 
 [[nodiscard]] std::optional<Error> lnc_clash(const std::vector<PlannedRequest>& requests, std::optional<int> node_lnc,
                                              const ClaimRecords& records, const std::string& uid);
 
-// How cores are numbered that claims hold. Where an older version wrote two LNCs, it is that of the first uid.
+// Core numbering of held claims. Where an older version wrote two LNCs, it is that of the first uid.
 [[nodiscard]] HeldNumbering numbering_of(const ClaimRecords& records);
 
 // failed_precondition, naming both LNCs, when `record` holds devices and was planned with other numbers than those that

@@ -48,9 +48,9 @@ void taint_held(Pool& pool, const grant::NodeUnits& node, const PluginHolders& h
 [[nodiscard]] std::optional<Error> conflict(const PluginHolders& holders, const Hardware& hardware);
 
 // Asks the kubelet what containers hold through a device plugin, or by claims of another driver such as this one under
-// its earlier name: after the first scan, again when the kubelet takes the driver, then often while they hold
-// something, and now and then otherwise. Until it is known nothing is published and no claim prepared. PodResources
-// List is the only source: the pod of the driver sees no directory but its own. Thread-safe.
+// its earlier name: after the first scan, again when the kubelet registers the driver, then often while they hold
+// something, and now and then otherwise. Until it is known nothing is published and no claim prepared. Sources:
+// PodResources List and, until that answers, the kubelet's checkpoint. Thread-safe.
 class PluginHoldWatch {
  public:
   static constexpr std::chrono::seconds kWhileHeld{10};
@@ -59,20 +59,20 @@ class PluginHoldWatch {
   static constexpr int kMostRetries = 10;           // failures in a row; then it is asked every kWhileHeld
   // An instance of an earlier name may prepare claims beside this one while it is being replaced, or shortly after.
   static constexpr std::chrono::seconds kNew{120};  // so long it is asked every kWhileHeld from the start on
-  // A kubelet that took the driver answers this, too. If it does not for so long, slices are better than none.
+  // A kubelet that has registered the driver answers this, too. After this time slices are published without an answer.
   static constexpr std::chrono::seconds kPatience{10};
 
   struct Ports {
     std::function<Result<std::vector<model::Allocation>>()> listed;  // may block, up to a deadline of its own
     std::function<grant::NodeUnitsPtr()> node;                       // of the newest snapshot; nullptr before the first
     std::function<void()> changed;                                   // holders() is something else now
-    std::string driver{};                                            // whose claims are not meant: ours
+    std::string driver{};                                            // this driver; its claims are skipped
     // The device plugin's entries in the kubelet's checkpoint, for a kubelet that has just started and lists nothing
     // yet, and how their cores are numbered; none when there is no checkpoint. May block, up to a deadline of its own.
     // Empty: there are none.
     std::function<Result<Checkpoint>()> stored{};
     std::string own_pod{};          // see holdings::ListedHolders
-    std::function<void()> asked{};  // once: the kubelet has answered, or failed to. Empty: nobody is interested
+    std::function<void()> asked{};  // once: the kubelet has answered, or failed to. May be empty
     std::function<SteadyTime()> now = [] { return std::chrono::steady_clock::now(); };
   };
   // `patience`: from the time that the driver registered, how long await_first() and known_holders() want the holdings.

@@ -76,7 +76,7 @@ Error lock_not_had(const std::string& path, milliseconds patience, milliseconds 
                         ", and another instance holds it now; retried automatically. If it persists, the disk is slow");
 }
 
-// With what to do about it, as the pod's event shows it.
+// Appends advice, which the pod's event shows.
 Result<void> advised(Result<void> done) {
   if (done || (done.error().os_errno != ENOSPC && done.error().os_errno != EDQUOT)) return done;
   done.error().message += ": the disk is full; free space on the node. Retried automatically";

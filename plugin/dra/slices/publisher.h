@@ -272,7 +272,7 @@ class SlicePublisher final : public kube::WatchSink {
   [[nodiscard]] PublishState state() const EXCLUDES(mutex_);
 
   // While nothing may be published yet: whether something could be. The kubelet of a server that is too old, or one
-  // that is too old itself, never takes the driver, so that run() is never called; state() and the log say why. The
+  // that is too old itself, never registers the driver, so that run() is never called; state() and the log say why. The
   // time until the next call. On the thread of run().
   [[nodiscard]] std::chrono::milliseconds check_early() EXCLUDES(mutex_);
 

@@ -48,7 +48,7 @@ TEST(MakeFleet, CountsByTheAgentsDocumentAndElseByTheNode) {
   EXPECT_EQ(busy.devices, (Units{16, 6, 1}));
   EXPECT_EQ(busy.cores, (Units{32, 12, 2}));
   EXPECT_EQ(busy.efas, (Units{8, 2, 0}));
-  EXPECT_EQ(busy.sick, 1);
+  EXPECT_EQ(busy.unhealthy, 1);
   EXPECT_EQ(busy.largest_group, 4);  // 12 to 15
   const NodeCounts silent = count_node(*find_node(fleet, "silent"), asked);
   EXPECT_FALSE(silent.is_exact);
