@@ -207,7 +207,8 @@ Result<void> ClaimPreparer::plan(Call& call, Pending& pending) {
   pending.plan = *std::move(plan);
   TRY(check_groups(pending.plan, pending.before.get(), *call.node));
   const Hardware held = pending.plan.held();
-  if (auto error = conflict(call.view.records, pending.ref.uid, held)) return fail(*std::move(error));
+  // By newer records than the call's view, as shares were chosen: a claim that was released since is no conflict.
+  if (auto error = conflict(store_.held_claims(), pending.ref.uid, held)) return fail(*std::move(error));
   if (held.empty()) return {};
   TRY_ASSIGN(const PluginHolders holders, ports_.plugin_holders());
   if (auto error = conflict(holders, held)) return fail(*std::move(error));
@@ -281,7 +282,7 @@ Result<void> ClaimPreparer::grant(const Call& call, Pending& pending) {
   const auto& host_lnc = call.node->snapshot().host.lnc;
   ClaimRecord& record = pending.record;
   if (host_lnc) record.node_lnc = host_lnc->value;
-  if (auto clash = lnc_clash(pending.plan.requests, record.node_lnc, call.view.records, ref.uid)) {
+  if (auto clash = lnc_clash(pending.plan.requests, record.node_lnc, store_.held_claims(), ref.uid)) {
     return fail(*std::move(clash));
   }
   ClaimGrant granted = grant_of_claim(facts, settings_.driver, ref.uid, pending.plan.devices, environments);

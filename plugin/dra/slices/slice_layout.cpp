@@ -126,7 +126,8 @@ SliceContent content_of(const Devices& devices, const LayoutOptions& options) {
   return content;
 }
 
-// As they are where claims may share them, or not. An unhealthy core is no reason then to keep claims from the others.
+// As they are where claims may share them, or not. An unhealthy core is no reason then to keep claims from the others,
+// but where its taint evicts: whoever holds the core has to leave, and a taint is of the whole device.
 std::vector<PoolDevice> shared_or_not(const Pool& pool, bool shares) {
   std::vector<PoolDevice> devices = pool.devices;
   for (PoolDevice& device : devices) {
@@ -136,7 +137,8 @@ std::vector<PoolDevice> shared_or_not(const Pool& pool, bool shares) {
     device.attributes["whole"] = is_whole;
     if (is_whole) continue;
     device.capacity["cores"] = device.shareable_cores;
-    std::erase_if(device.taints, [](const Taint& taint) { return taint.key.ends_with("/unhealthy"); });
+    std::erase_if(device.taints,
+                  [](const Taint& taint) { return taint.key.ends_with("/unhealthy") && taint.effect != "NoExecute"; });
     device.unhealthy = !device.taints.empty();
   }
   return devices;

@@ -82,7 +82,11 @@ class ClaimsTest : public testing::Test {
     Instance(ClaimsTest& test, const std::string& boot_id)
         : store({kDriver, test.directory(), test.cdi(), boot_id}, [&test] { return test.node_; }),
           claims({kDriver, "n1", {}, {"neuron.aws.com/unhealthy", "NoSchedule"}},
-                 {[&test] { return test.node_; }, [&test] { return test.scanned_; },
+                 {[&test] {
+                    if (test.meanwhile_) std::exchange(test.meanwhile_, nullptr)();
+                    return test.node_;
+                  },
+                  [&test] { return test.scanned_; },
                   [&test](int device, int core) { return test.leftovers_.memory(device, core); },
                   [](const MemoryGate::Job& job) { job(); },
                   [&test](SteadyTime when, MemoryGate::Job job) { test.leftovers_.post(when, std::move(job)); },
@@ -161,6 +165,7 @@ class ClaimsTest : public testing::Test {
   grant::NodeUnitsPtr scanned_;
   std::vector<model::Allocation> listed_;
   std::string own_pod_;
+  std::function<void()> meanwhile_;  // runs once, when the next Prepare has read its claims
   Result<PodsOfClaims::PodNames> pods_here_ = PodsOfClaims::PodNames();
   Result<PluginHolders> plugin_holders_ = PluginHolders();
   std::unique_ptr<Instance> agent_;

@@ -32,6 +32,14 @@ TEST_F(ClaimShares, WhatNobodyAskedForIsTheWholeDevice) {
   EXPECT_EQ(prepare("one").error, "");
 }
 
+// The freed core is the first choice; the records that the call began with still show its former holder.
+TEST_F(ClaimShares, AClaimThatIsReleasedDuringThePrepareIsNoConflict) {
+  EXPECT_EQ(put_and_prepare("a", 3, 1), "");
+  meanwhile_ = [this] { EXPECT_EQ(unprepare("a"), ""); };
+  EXPECT_EQ(put_and_prepare("b", 3, 1), "");
+  EXPECT_EQ(cdi_device("b"), "uid-b-neuron-device-3-share-0-1");
+}
+
 TEST_F(ClaimShares, ChosenCoresStay) {
   put_and_prepare("a", 3, 1);
   put_and_prepare("b", 3, 1);

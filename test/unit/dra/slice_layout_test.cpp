@@ -206,6 +206,18 @@ TEST(SliceLayout, ASharedDeviceWithAnUnhealthyCoreHasOneLessAndIsNotWhole) {
   }
 }
 
+TEST(SliceLayout, ASharedDeviceKeepsATaintThatEvicts) {
+  TestNode node("trn2.48xlarge", 2);
+  make_core_ill(node, 3);
+  PoolOptions options = with_shares();
+  options.taint_effect = "NoExecute";
+  const Layout shared = lay_out(node.pool(options), {SliceShape::split, true, true});
+  const PoolDevice& unhealthy = laid(shared, "neuron-device-3");
+  ASSERT_THAT(unhealthy.taints, SizeIs(1));
+  EXPECT_EQ(unhealthy.taints[0].effect, "NoExecute");
+  EXPECT_EQ(unhealthy.capacity.at("cores"), 3);
+}
+
 TEST(SliceLayout, ByDefaultDevicesAreSharedWhereClaimsForAllOfThemWait) {
   const TestNode node("trn2.48xlarge", 2);
   const auto cores_shared = [&](Shares shares, bool all_waits) {
