@@ -84,16 +84,12 @@ add_counts() {
   fi
 }
 
-# The Kubernetes of the cluster suite, by turns from commit to commit: the newest, and that of test/go.mod.
-kubernetes() { [ $(($(git rev-list --count HEAD 2> /dev/null || echo 1) % 2)) -eq 0 ] || echo 1.37; }
-
 # suite NAME: the command of a suite.
 suite() {
   case $1 in
     ctest) test/ctest.sh "$build" "$logs" ;;
     image) test/image/run.sh ;;
     manifests | helm) "test/$1/run.sh" ;;
-    cluster) CLUSTER_KUBERNETES=${CLUSTER_KUBERNETES-$(kubernetes)} test/cluster/run.sh "$build/bin" ;;
     *) "test/$1/run.sh" "$build/bin" ;;
   esac
 }

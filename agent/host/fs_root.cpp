@@ -45,11 +45,18 @@ bool is_fifo(int fd) {
   return ::fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode);
 }
 
+// EAGAIN: something was renamed or mounted, anywhere on the machine, while the kernel resolved a ".." (openat2(2)).
 long open_beneath(int directory, const char* path, int flags) {
+  constexpr int kTries = 100;
   struct open_how how {};
   how.flags = static_cast<std::uint64_t>(flags);
   how.resolve = RESOLVE_IN_ROOT;
-  return ::syscall(SYS_openat2, directory, path, &how, sizeof how);
+  long fd = -1;
+  for (int i = 0; i < kTries; ++i) {
+    fd = ::syscall(SYS_openat2, directory, path, &how, sizeof how);
+    if (fd >= 0 || errno != EAGAIN) break;
+  }
+  return fd;
 }
 
 // Without the call a kernel or emulator gives ENOSYS, an older seccomp profile often EPERM.

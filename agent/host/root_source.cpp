@@ -248,7 +248,11 @@ class Unpacker {
     how.resolve = RESOLVE_BENEATH;
     for (const auto& [path, target] : links_) {
       const std::string inner = root.empty() ? path : path.substr(root.size() + 1);
-      const Fd end(static_cast<int>(::syscall(SYS_openat2, base.get(), inner.c_str(), &how, sizeof how)));
+      constexpr int kTries = 100;  // EAGAIN: renames elsewhere, as in FsRoot
+      Fd end;
+      for (int i = 0; i < kTries && !end.valid() && (i == 0 || errno == EAGAIN); ++i) {
+        end = Fd(static_cast<int>(::syscall(SYS_openat2, base.get(), inner.c_str(), &how, sizeof how)));
+      }
       if (!end.valid() && errno == EXDEV) return corrupt(path, "is a link that leads out of the archive");
     }
     return {};

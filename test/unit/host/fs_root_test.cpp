@@ -10,6 +10,10 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 
+#include <filesystem>
+#include <stop_token>
+#include <thread>
+
 #include "test/unit/host/temp_tree.h"
 
 namespace neuron::host {
@@ -28,6 +32,23 @@ TEST(FsRoot, RefusesWhatIsNoDirectory) {
   EXPECT_EQ(FsRoot::open(tree.at("absent")).error().code, ErrorCode::not_found);
   EXPECT_FALSE(FsRoot::open(tree.at("file")));
   EXPECT_FALSE(FsRoot::open(""));
+}
+
+// The kernel gives up a ".." with EAGAIN when anything is renamed meanwhile, on the whole machine.
+TEST(FsRoot, RenamesElsewhereDoNotDisturbReads) {
+  TempTree tree, elsewhere;
+  tree.write("devices/a/vendor", "0x1d0f");
+  std::string path = "devices/a";
+  for (int i = 0; i < 40; ++i) path += "/../a";
+  const FsRoot root = FsRoot::open(tree.at("")).value();
+  elsewhere.write("a", "");
+  const std::jthread renames([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      std::filesystem::rename(elsewhere.at("a"), elsewhere.at("b"));
+      std::filesystem::rename(elsewhere.at("b"), elsewhere.at("a"));
+    }
+  });
+  for (int i = 0; i < 20000; ++i) ASSERT_TRUE(root.read_attribute(path + "/vendor")) << i;
 }
 
 // From now on, and for all that follows in this process, openat2 fails with `os_errno`.
