@@ -1,11 +1,13 @@
 #include "tools/kubectl-neuron/manifest.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "agent/base/parse.h"
 #include "agent/kube/answers.h"
+#include "agent/model/resource.h"
 #include "tools/kubectl-neuron/parse.h"
 
 namespace neuron::fleet {
@@ -37,14 +39,109 @@ std::vector<std::string_view> objects_in(std::string_view text) {
   return all;
 }
 
-int multiplied(int count, const json& object) {
-  for (const char* key : {"replicas", "parallelism"}) {
-    const json& value = kube::member(object, key);
-    if (!value.is_number_integer()) continue;
-    const auto own = std::clamp<std::int64_t>(value.get<std::int64_t>(), 0, kMostReplicas);
-    count = static_cast<int>(std::min<std::int64_t>(count * own, kMostReplicas));
+std::optional<int> number_in(const json& object, const char* key) {
+  const json& value = kube::member(object, key);
+  if (!value.is_number_integer()) return std::nullopt;
+  if (value.is_number_unsigned()) {
+    return static_cast<int>(std::min<std::uint64_t>(value.get<std::uint64_t>(), kMostReplicas));
   }
+  return 0;  // below 0
+}
+
+int times(int count, int more) {
+  return static_cast<int>(std::min<std::int64_t>(std::int64_t{count} * std::max(more, 0), kMostReplicas));
+}
+
+int multiplied(int count, const json& object) {
+  if (const auto replicas = number_in(object, "replicas")) count = times(count, *replicas);
+  const auto parallelism = number_in(object, "parallelism"), completions = number_in(object, "completions");
+  if (parallelism || completions)
+    count = times(count, std::min(parallelism.value_or(1), completions.value_or(kMostReplicas)));
   return count;
+}
+
+// Of `count` replicas: a LeaderWorkerSet's have `size` pods each, one of them the leader, which may have a template of
+// its own.
+int of_member(int count, const json& object, const std::string& key) {
+  if (key != "workerTemplate") return count;
+  const int size = number_in(object, "size").value_or(1);
+  return times(count, kube::member(object, "leaderTemplate").is_object() ? size - 1 : size);
+}
+
+// "worker" of "Worker" and "workerTemplate".
+std::string part_of(const std::string& key) {
+  std::string part = lower_ascii(key);
+  if (part.ends_with("template")) part.resize(part.size() - std::string_view("template").size());
+  return part;
+}
+
+// Misspelt or unknown names in the domains of this project's resources. Two more are of Amazon's VPC controller.
+bool is_misnamed(std::string_view name) {
+  if (name == "vpc.amazonaws.com/pod-eni" || name == "vpc.amazonaws.com/PrivateIPv4Address") return false;
+  return std::ranges::any_of(model::kAllResources, [&](model::Resource one) {
+    const std::string_view known = model::resource_name(one);
+    return name.starts_with(known.substr(0, known.find('/') + 1));
+  });
+}
+
+bool is_amount(const json& value) {
+  if (!value.is_string()) return value.is_number_unsigned();
+  return kube::parse_quantity(value.get_ref<const std::string&>()).value_or(-1) >= 0;
+}
+
+std::string shown(const json& value) {
+  return printable(value.dump(-1, ' ', false, json::error_handler_t::replace), 64);
+}
+
+// Amounts that the rest of the program would leave out. `where` begins the message.
+Result<void> check_amounts(const json& amounts, const std::set<std::string>& more, const std::string& where) {
+  if (!amounts.is_object()) return {};
+  for (const auto& [name, value] : amounts.items()) {
+    const bool known = model::parse_resource(name).has_value() || more.contains(name);
+    if (!known && !is_misnamed(name)) continue;
+    const std::string what = where + ": " + printable(name) + ": " + shown(value);
+    if (!known) return fail(ErrorCode::invalid_argument, what + ": the agent has no resource of this name");
+    if (!is_amount(value)) return fail(ErrorCode::invalid_argument, what + " is no whole number that can be asked for");
+  }
+  return {};
+}
+
+Result<void> check_containers(const json& spec, const std::set<std::string>& more, const std::string& pod) {
+  for (const char* list : {"initContainers", "containers"}) {
+    for (const json& one : kube::list_of(spec, list)) {
+      for (const char* field : {"limits", "requests"}) {
+        const json& amounts = kube::member(kube::member(one, "resources"), field);
+        const std::string where = pod + ": container " + printable(kube::text_of(one, "name")) + ": " + field;
+        TRY(check_amounts(amounts, more, where));
+      }
+    }
+  }
+  return {};
+}
+
+Result<void> check_count(const json& request, const std::string& where) {
+  const json& count = kube::member(request, "count");
+  if (count.is_null() || count.is_number_unsigned()) return {};
+  return fail(ErrorCode::invalid_argument, where + ": count: " + shown(count) + " is no number of devices");
+}
+
+// `spec` of a claim, or of a template's claims.
+Result<void> check_counts(const json& spec, const std::string& claim) {
+  for (const json& one : kube::list_of(kube::member(spec, "devices"), "requests")) {
+    const std::string where = claim + ": request " + printable(kube::text_of(one, "name"));
+    TRY(check_count(one, where));
+    TRY(check_count(kube::member(one, "exactly"), where));
+    for (const json& each : kube::list_of(one, "firstAvailable")) TRY(check_count(each, where));
+  }
+  return {};
+}
+
+// As the DaemonSet controller adds them.
+void add_tolerations(Pod& pod) {
+  for (const char* key :
+       {"not-ready", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure", "unschedulable"}) {
+    pod.tolerations.push_back({std::string("node.kubernetes.io/") + key, "Exists", "", ""});
+  }
 }
 
 class Reader {
@@ -55,8 +152,11 @@ class Reader {
     }
   }
 
-  void read(const json& object) {
-    for (const json& item : kube::list_of(object, "items")) read(item);
+  Result<void> read(const json& object) {
+    if (const json& items = kube::member(object, "items"); items.is_array()) {
+      for (const json& item : items) TRY(read(item));
+      return {};
+    }
     const std::string kind = kube::text_of(object, "kind");
     const json& metadata = kube::member(object, "metadata");
     std::string own = kube::text_of(metadata, "namespace");
@@ -64,15 +164,19 @@ class Reader {
     const std::string name = kube::text_of(metadata, "name");
     const json& spec = kube::member(object, "spec");
     if (kind == "ResourceClaimTemplate") {
+      TRY(check_counts(kube::member(spec, "spec"), printable(own + "/" + name, 400)));
       manifest_.added.claim_templates[own + "/" + name] = requests_of(kube::member(spec, "spec"));
       manifest_.added.template_constraints[own + "/" + name] = constraints_of(kube::member(spec, "spec"));
     } else if (kind == "ResourceClaim") {
+      TRY(check_counts(spec, printable(own + "/" + name, 400)));
       json copy = object;
       copy["metadata"]["namespace"] = own;
       manifest_.added.claims.push_back(claim_of(copy));
     } else {
-      find_pods(object, own, name.empty() ? kube::text_of(metadata, "generateName") + "pod" : name, 1, "");
+      per_node_ = kind == "DaemonSet";
+      TRY(find_pods(object, own, name.empty() ? kube::text_of(metadata, "generateName") + "pod" : name, 1, ""));
     }
+    return {};
   }
 
   Manifest take() { return std::move(manifest_); }
@@ -81,39 +185,45 @@ class Reader {
   static bool is_pod_spec(const json& object) { return !kube::list_of(object, "containers").empty(); }
 
   // Below an object that has replicas or templates; `part` is the name of one of several templates.
-  void find_pods(const json& object, const std::string& own, const std::string& name, int count,
-                 const std::string& part) {
-    if (!object.is_object() || manifest_.groups.size() >= kMostGroups) return;
-    if (is_pod_spec(object)) {
-      add(object, own, part.empty() ? name : name + "-" + part, count);
-      return;
-    }
+  Result<void> find_pods(const json& object, const std::string& own, const std::string& name, int count,
+                         const std::string& part) {
+    if (!object.is_object()) return {};
+    if (is_pod_spec(object)) return add(object, own, part.empty() ? name : name + "-" + part, count);
     const int all = multiplied(count, object);
     for (const auto& [key, value] : object.items()) {
       if (key == "metadata" || key == "status") continue;
       if (value.is_object()) {
         const bool is_plain =
             key == "spec" || key == "template" || key == "jobTemplate" || key.ends_with("ReplicaSpecs");
-        find_pods(value, own, name, all, is_plain ? part : lower_ascii(key));
+        TRY(find_pods(value, own, name, of_member(all, object, key), is_plain ? part : part_of(key)));
       }
       if (!value.is_array()) continue;
       for (const json& one : value) {
         const std::string named = kube::text_of(one, "name");
-        find_pods(one, own, name, all, named.empty() ? part : named);
+        TRY(find_pods(one, own, name, all, named.empty() ? part : named));
       }
     }
+    return {};
   }
 
-  void add(const json& spec, const std::string& own, const std::string& name, int count) {
+  Result<void> add(const json& spec, const std::string& own, const std::string& name, int count) {
+    TRY(check_containers(spec, resources_, printable(own + "/" + name, 400)));
+    if (manifest_.groups.size() >= kMostGroups) {
+      return fail(ErrorCode::invalid_argument,
+                  "the manifest has more than " + counted(kMostGroups, "pod") + " and pod templates");
+    }
     const json object = {{"metadata", {{"name", name}, {"namespace", own}}}, {"spec", spec}};
     Pod pod = pod_of(object, resources_);
     pod.phase = "Pending";
     pod.node.clear();
-    manifest_.groups.push_back({std::move(pod), count});
+    if (per_node_) add_tolerations(pod);
+    manifest_.groups.push_back({std::move(pod), count, per_node_});
+    return {};
   }
 
   std::string namespace_;
   std::set<std::string> resources_;
+  bool per_node_ = false;  // of the object that is read
   Manifest manifest_;
 };
 
@@ -124,7 +234,7 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& pod_na
   Reader reader(pod_namespace, classes);
   for (const std::string_view one : objects_in(text)) {
     TRY_ASSIGN(const json object, kube::parse_object(one, "the manifest"));
-    reader.read(object);
+    TRY(reader.read(object));
   }
   Manifest manifest = reader.take();
   if (manifest.groups.empty()) return fail(ErrorCode::invalid_argument, "the manifest has no pod and no pod template");

@@ -12,8 +12,9 @@ namespace neuron::fleet {
 
 // Pods of one template. Passive data.
 struct PodGroup {
-  Pod pod;           // named after its owner: "default/trainer"
-  int replicas = 1;  // by replicas and parallelism of all owners
+  Pod pod;                // named after its owner: "default/trainer"
+  int replicas = 1;       // by replicas, parallelism, completions and size of all owners
+  bool per_node = false;  // of a DaemonSet: one on each node that its rules allow; replicas means nothing
 };
 
 struct Manifest {
@@ -23,7 +24,7 @@ struct Manifest {
 
 // One object after the other, as kubectl prints them, or a list. Every object that has a pod template somewhere counts:
 // Deployment, StatefulSet, Job, JobSet, PyTorchJob and others. `pod_namespace` is of objects that name none.
-// Errors: data_corrupt (no JSON), invalid_argument (no pod in it).
+// Errors: data_corrupt (no JSON), invalid_argument (no pod in it, more than 256, a request that cannot be read).
 [[nodiscard]] Result<Manifest> parse_manifest(std::string_view text, const std::string& pod_namespace,
                                               const std::vector<DeviceClass>& classes);
 

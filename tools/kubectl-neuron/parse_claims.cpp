@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "agent/base/parse.h"
 #include "agent/core/hardware.h"
@@ -43,12 +44,19 @@ std::int64_t whole_number(const json& value, std::int64_t otherwise) {
   return value.is_number_integer() ? value.get<std::int64_t>() : otherwise;
 }
 
+// 1 where none is written. No node has more than a few thousand; the bound keeps sums from overflowing.
+std::int64_t count_of(const json& value) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > kMost) return kMost;
+  return std::clamp<std::int64_t>(whole_number(value, 1), 1, kMost);
+}
+
 // `exactly` of v1 and v1beta2, the request itself of v1beta1, or an alternative.
 void read_exact(ClaimRequest& request, const json& object) {
   request.device_class = text_of(object, "deviceClassName");
   request.selectors = selectors_of(object);
   request.all = text_of(object, "allocationMode") == "All";
-  request.count = whole_number(member(object, "count"), 1);
+  request.count = count_of(member(object, "count"));
   request.admin_access = is_true(object, "adminAccess");
   request.capacity = quantities_of(member(member(object, "capacity"), "requests"));
   for (const json& one : list_of(object, "tolerations")) {

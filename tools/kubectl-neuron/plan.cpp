@@ -24,22 +24,38 @@ class Filling {
     verdicts_ = fit_all(rules_, pod_, states_);
   }
 
+  // A pod on each node that its rules about taints and labels allow, each for itself.
+  void place_on_each(GroupPlan& own) {
+    std::vector<NodeState> left;
+    std::vector<Verdict> why;
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      if (!is_target(pod_, states_[i].node)) continue;
+      ++own.asked;
+      const Verdict verdict = fit(rules_, pod_, states_[i]);
+      if (verdict.answer == Answer::yes) {
+        place_at(i, verdict);
+        ++own.placed;
+      } else {
+        left.push_back(states_[i]);
+        why.push_back(verdict);
+      }
+    }
+    own.obstacles = own.asked > 0 ? grouped(left, why) : grouped(states_, verdicts_);
+  }
+
   bool place_one() {
     std::optional<std::size_t> best;
     for (std::size_t i = 0; i < states_.size(); ++i) {
       if (verdicts_[i].answer == Answer::yes && (!best || counts_[i] > counts_[*best])) best = i;
     }
     if (!best) return false;
-    Pod one = pod_;
-    one.name += "-" + std::to_string(number_++);
-    place(rules_, one, verdicts_[*best], states_[*best]);
-    ++counts_[*best];
-    ++placed_[*best];
+    place_at(*best, verdicts_[*best]);
     verdicts_[*best] = fit(rules_, pod_, states_[*best]);
     return true;
   }
 
   int place_up_to(int most) {
+    if (!asks_for_hardware(pod_)) return pass_by(most);
     int count = 0;
     while (count < most && place_one()) ++count;
     return count;
@@ -53,13 +69,29 @@ class Filling {
     return all;
   }
 
-  [[nodiscard]] bool has_doubt() const {
-    return std::ranges::find(verdicts_, Answer::unknown, &Verdict::answer) != verdicts_.end();
-  }
   [[nodiscard]] const std::vector<NodeState>& states() const { return states_; }
   [[nodiscard]] const std::vector<Verdict>& verdicts() const { return verdicts_; }
 
  private:
+  static bool is_target(const Pod& pod, const Node& node) {
+    return std::ranges::none_of(node_obstacles(pod, node), [](const Obstacle& one) {
+      return one.kind == Obstacle::Kind::label || one.kind == Obstacle::Kind::taint;
+    });
+  }
+
+  void place_at(std::size_t node, const Verdict& verdict) {
+    Pod one = pod_;
+    one.name += "-" + std::to_string(number_++);
+    place(rules_, one, verdict, states_[node]);
+    ++counts_[node];
+    ++placed_[node];
+  }
+
+  // Pods without hardware take nothing from others: where one may be, all may.
+  [[nodiscard]] int pass_by(int most) const {
+    return std::ranges::find(verdicts_, Answer::yes, &Verdict::answer) == verdicts_.end() ? 0 : most;
+  }
+
   const Fleet& rules_;
   std::vector<NodeState> states_;
   std::vector<int> counts_;  // pods of the plan, all groups
@@ -144,44 +176,88 @@ void add_notes(const std::vector<PodGroup>& groups, std::vector<std::string>& no
   }
 }
 
-}  // namespace
+// The group that `replicas` and the numbers for one template are about; nullptr: none.
+PodGroup* first_group(std::vector<PodGroup>& groups) {
+  const auto found = std::ranges::find_if(
+      groups, [](const PodGroup& group) { return asks_for_hardware(group.pod) && !group.per_node; });
+  return found == groups.end() ? nullptr : &*found;
+}
 
-Plan plan(const Fleet& fleet, const Manifest& manifest, int replicas) {
+// Places the group as far as it goes. Returns whether a doubt is the reason why some are left over.
+bool place_group(const PodGroup& group, Filling& filling, GroupPlan& own) {
+  filling.begin(group.pod);
+  if (group.per_node) {
+    filling.place_on_each(own);
+  } else {
+    own.asked = group.replicas;
+    own.placed = filling.place_up_to(own.asked);
+    if (own.placed < own.asked) own.obstacles = grouped(filling.states(), filling.verdicts());
+  }
+  own.nodes = filling.where();
+  return std::ranges::find(own.obstacles, Answer::unknown, &NodeGroup::answer) != own.obstacles.end();
+}
+
+int count_alone(const Fleet& rules, const PodGroup& group, const std::vector<NodeState>& empty) {
+  Filling alone(rules, empty);
+  alone.begin(group.pod);
+  if (!group.per_node) return alone.place_up_to(kMostCounted);
+  GroupPlan each;
+  alone.place_on_each(each);
+  return each.placed;
+}
+
+// Nothing to place: only what is asked for.
+Plan without_hardware(const std::vector<PodGroup>& groups) {
   Plan result;
-  std::vector<PodGroup> groups = manifest.groups;
-  if (replicas > 0) groups.front().replicas = replicas;
-  for (PodGroup& group : groups) group.pod.scheduler.clear();
-  const Fleet rules = with_manifest(fleet, manifest);
-  const std::vector<NodeState> states = node_states(fleet);
-  Filling filling(rules, states);
-  bool doubt = states.empty();
   for (const PodGroup& group : groups) {
     GroupPlan& own = result.groups.emplace_back();
     own.pod = full_name(group.pod);
     own.asked = group.replicas;
-    filling.begin(group.pod);
-    own.placed = filling.place_up_to(own.asked);
-    own.nodes = filling.where();
-    if (own.placed < own.asked) {
-      own.obstacles = grouped(filling.states(), filling.verdicts());
-      doubt |= filling.has_doubt();
-    }
+    own.has_hardware = false;
+    result.asked += own.asked;
+  }
+  add_notes(groups, result.notes);
+  return result;
+}
+
+}  // namespace
+
+Plan plan(const Fleet& fleet, const Manifest& manifest, int replicas) {
+  std::vector<PodGroup> groups = manifest.groups;
+  const auto has_hardware = [](const PodGroup& group) { return asks_for_hardware(group.pod); };
+  if (std::ranges::none_of(groups, has_hardware)) return without_hardware(groups);
+  Plan result;
+  PodGroup* const first = first_group(groups);
+  if (replicas > 0 && first != nullptr) first->replicas = replicas;
+  for (PodGroup& group : groups) group.pod.scheduler.clear();
+  const Fleet rules = with_manifest(fleet, manifest);
+  const std::vector<NodeState> states = node_states(fleet);
+  std::vector<NodeState> empty;
+  for (const NodeState& state : states) empty.push_back(emptied(state));
+  Filling filling(rules, states);
+  bool doubt = states.empty(), nowhere = false;
+  for (const PodGroup& group : groups) {
+    GroupPlan& own = result.groups.emplace_back();
+    own.pod = full_name(group.pod);
+    own.has_hardware = has_hardware(group);
+    doubt |= place_group(group, filling, own);
+    if (own.has_hardware) own.empty_fleet = count_alone(rules, group, empty);
+    nowhere |= group.per_node && own.has_hardware && own.asked == 0;
     result.asked += own.asked;
     result.placed += own.placed;
   }
-  std::vector<NodeState> empty;
-  for (const NodeState& state : states) empty.push_back(emptied(state));
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    Filling alone(rules, empty);
-    alone.begin(groups[i].pod);
-    result.groups[i].empty_fleet = alone.place_up_to(kMostCounted);
+  if (first != nullptr) {
+    filling.begin(first->pod);
+    result.more_of = full_name(first->pod);
+    result.more = filling.place_up_to(kMostCounted);
+    add_stranded(rules, first->pod, filling, result.stranded);
+    result.types = counts_by_type(rules, first->pod);
+  } else if (replicas > 0) {
+    result.notes.emplace_back("--replicas is of no use: a DaemonSet has a pod on each node");
   }
-  filling.begin(groups.front().pod);
-  result.more = asks_for_hardware(groups.front().pod) ? filling.place_up_to(kMostCounted) : 0;
-  if (asks_for_hardware(groups.front().pod)) add_stranded(rules, groups.front().pod, filling, result.stranded);
-  result.types = counts_by_type(rules, groups.front().pod);
   add_notes(manifest.groups, result.notes);
-  result.answer = result.placed >= result.asked ? Answer::yes : doubt ? Answer::unknown : Answer::no;
+  const bool fits = result.placed >= result.asked && !nowhere;
+  result.answer = fits ? Answer::yes : doubt ? Answer::unknown : Answer::no;
   return result;
 }
 

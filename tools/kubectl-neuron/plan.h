@@ -19,6 +19,7 @@ struct NodeCount {
 // Pods of one template. Passive data.
 struct GroupPlan {
   std::string pod;
+  bool has_hardware = true;  // asks for some; else `nodes` and `empty_fleet` say nothing
   int asked = 0;
   int placed = 0;                    // of those asked for, all groups together
   std::vector<NodeCount> nodes;      // where; by name
@@ -28,11 +29,11 @@ struct GroupPlan {
 
 struct TypeCount {
   std::string type;
-  int pods = 0;     // of the first group
+  int pods = 0;     // of more_of
   std::string why;  // with 0: the first obstacle
 };
 
-// Free hardware that no pod of the first group can use, on nodes with the same obstacles. Passive data.
+// Free hardware that no pod of more_of can use, on nodes with the same obstacles. Passive data.
 struct Stranded {
   std::vector<std::string> nodes;
   std::string unit;  // "aws.amazon.com/neuron", "devices by claim"
@@ -44,7 +45,8 @@ struct Plan {
   Answer answer = Answer::unknown;
   int asked = 0;
   int placed = 0;
-  int more = 0;  // of the first group, after all that are asked for; at most kMostCounted
+  int more = 0;         // of more_of, after all that are asked for; at most kMostCounted
+  std::string more_of;  // the first group that asks for hardware and is no DaemonSet's; "": none
   std::vector<GroupPlan> groups;
   std::vector<TypeCount> types;
   std::vector<Stranded> stranded;
@@ -52,8 +54,9 @@ struct Plan {
 };
 inline constexpr int kMostCounted = 10'000;
 
-// `replicas` above 0 stands for the number of the first group. Pods are placed one after the other: on the node that
-// has most of this plan's pods already and takes another one, the first by name among equals; so nodes are filled.
+// `replicas` above 0 stands for the number of more_of. Without a group that asks for hardware nothing is placed. Pods
+// are placed one after the other: on the node that has most of this plan's pods already and takes another one, the
+// first by name among equals; so nodes are filled.
 [[nodiscard]] Plan plan(const Fleet& fleet, const Manifest& manifest, int replicas);
 
 // An empty node of an instance type, as the agent offers it by default.

@@ -27,8 +27,9 @@ std::string number(int count) {
 
 void add_group(const GroupPlan& group, std::string& text) {
   text += "\n" + printable(group.pod, 400) + ": " + std::to_string(group.placed) + " of " +
-          counted(group.asked, "pod") + (group.placed == 1 ? " fits" : " fit") +
-          " now; on the same nodes without other pods " + number(group.empty_fleet) + "\n";
+          counted(group.asked, "pod") + (group.placed == 1 ? " fits" : " fit") + " now";
+  if (group.has_hardware) text += "; on the same nodes without other pods " + number(group.empty_fleet);
+  text += "\n";
   for (std::size_t i = 0; i < group.nodes.size() && i < kMostNodes; ++i) {
     text += "  " + printable(group.nodes[i].node) + ": " + counted(group.nodes[i].pods, "pod") + "\n";
   }
@@ -86,11 +87,14 @@ json group_json(const GroupPlan& group) {
 }  // namespace
 
 std::string plan_text(const Plan& plan) {
+  if (std::ranges::none_of(plan.groups, &GroupPlan::has_hardware)) {
+    return "cannot tell: no pod of the manifest asks for a Neuron device or an interface\n";
+  }
   std::string text = plan.answer == Answer::yes  ? "fits: "
                      : plan.answer == Answer::no ? "does not fit: "
                                                  : "cannot tell: ";
   text += std::to_string(plan.placed) + " of " + counted(plan.asked, "pod");
-  if (plan.more > 0) text += "; " + number(plan.more) + " more of the first kind would fit";
+  if (plan.more > 0) text += "; " + number(plan.more) + " more of " + printable(plan.more_of, 400) + " would fit";
   text += "\n";
   for (const GroupPlan& group : plan.groups) add_group(group, text);
   if (!plan.stranded.empty()) text += "\nfree, and of no use to the next pod\n";
@@ -169,7 +173,7 @@ Result<std::string> manifest_text(const Options& options, const std::string& fil
 
 void add_plan(CLI::App& command, PlanOptions& own) {
   command.add_option("-f,--filename", own.file, "Manifest; -: standard input, JSON")->required()->type_name("FILE");
-  command.add_option("--replicas", own.replicas, "Pods of its first template")
+  command.add_option("--replicas", own.replicas, "Pods of its first template that asks for hardware")
       ->type_name("N")
       ->check(CLI::Range(1, 100'000));
   command.add_option("-o,--output", own.output, "text or json")
