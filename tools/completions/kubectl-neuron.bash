@@ -2,16 +2,28 @@
 _kubectl_neuron() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words='' command=${COMP_WORDS[1]}
   local common='--from -n --namespace --context --kubeconfig --cluster --user --as --as-group --no-color -h --help'
+  local -a cluster=()
+  local at value
+  for ((at = 2; at < COMP_CWORD; at++)); do
+    case ${COMP_WORDS[at]} in
+      -n | --namespace | --context | --kubeconfig | --cluster | --user | --as | --as-group)
+        value=${COMP_WORDS[at + 1]}
+        [[ $value != = ]] || value=${COMP_WORDS[at + 2]} # bash divides --context=c
+        ((at + 1 == COMP_CWORD)) || cluster+=("${COMP_WORDS[at]}" "${value/#\~\//$HOME/}")
+        ;;
+      -n?*) cluster+=("${COMP_WORDS[at]}") ;;
+    esac
+  done
   COMPREPLY=()
   case $previous in
     --from | --kubeconfig)
       mapfile -t COMPREPLY < <(compgen -f -- "$current")
       return
       ;;
-    -n | --namespace) words=$(kubectl get namespaces -o name 2>/dev/null | sed 's,.*/,,') ;;
-    --context) words=$(kubectl config get-contexts -o name 2>/dev/null) ;;
-    --cluster) words=$(kubectl config get-clusters 2>/dev/null | sed 1d) ;;
-    --user) words=$(kubectl config get-users 2>/dev/null | sed 1d) ;;
+    -n | --namespace) words=$(kubectl "${cluster[@]}" get namespaces -o name 2>/dev/null | sed 's,.*/,,') ;;
+    --context) words=$(kubectl "${cluster[@]}" config get-contexts -o name 2>/dev/null) ;;
+    --cluster) words=$(kubectl "${cluster[@]}" config get-clusters 2>/dev/null | sed 1d) ;;
+    --user) words=$(kubectl "${cluster[@]}" config get-users 2>/dev/null | sed 1d) ;;
     --as | --as-group) return ;;
     -f | --filename)
       mapfile -t COMPREPLY < <(compgen -f -- "$current")
@@ -35,7 +47,7 @@ _kubectl_neuron() {
           pods) words="-o --output -A --all-namespaces $common" ;;
           why)
             words="-o --output $common"
-            [[ $current == -* ]] || words=$(kubectl get pods -o name 2>/dev/null | sed 's,.*/,,')
+            [[ $current == -* ]] || words=$(kubectl "${cluster[@]}" get pods -o name 2>/dev/null | sed 's,.*/,,')
             ;;
           plan) words="-f --filename --replicas -o --output $common" ;;
           top) words="--by --sort --filter --interval --once --json $common" ;;

@@ -87,7 +87,9 @@ NodeCounts count_report(const NodeReport& report) {
 }
 
 // By the Node's numbers. An unhealthy unit is in the capacity, not among the allocatable.
-std::optional<Units> count_resource(const Node& node, const Amounts& asked, Resource resource) {
+// Of those missing, pods hold some by the other name.
+std::optional<Units> count_resource(const Node& node, const Amounts& asked, const SingleNames& names,
+                                    Resource resource) {
   const std::string name(model::resource_name(resource));
   const auto capacity = node.capacity.find(name);
   if (capacity == node.capacity.end()) return std::nullopt;
@@ -96,8 +98,15 @@ std::optional<Units> count_resource(const Node& node, const Amounts& asked, Reso
   Units units;
   units.total = static_cast<int>(capacity->second);
   const int usable = allocatable == node.allocatable.end() ? 0 : static_cast<int>(allocatable->second);
-  units.held = wanted == asked.end() ? 0 : static_cast<int>(std::min<std::int64_t>(wanted->second, usable));
-  units.unhealthy = std::max(0, units.total - usable);
+  NodeState state;
+  state.node.capacity = node.capacity;
+  state.node.labels = node.labels;
+  state.node.instance_type = node.instance_type;
+  state.report = node.report ? &*node.report : nullptr;
+  const std::int64_t other = std::min<std::int64_t>(least_by_other_name(names, state, name), units.total);
+  const std::int64_t own = wanted == asked.end() ? 0 : std::min<std::int64_t>(wanted->second, usable);
+  units.held = static_cast<int>(std::min<std::int64_t>(own + other, units.total));
+  units.unhealthy = std::max(0, units.total - usable - static_cast<int>(other));
   return units;
 }
 
@@ -176,6 +185,7 @@ std::map<std::string, NodeCounts> count_pools(const Fleet& fleet) {
     one.devices = count_sets(units.devices, units.held, units.unhealthy);
     one.efas = count_sets(units.efas, units.held_efas, units.unhealthy_efas);
     one.unhealthy = static_cast<int>(units.unhealthy.size() + units.unhealthy_efas.size());
+    if (fleet.claims_partial) one.devices = one.efas = std::nullopt;
   }
   return counts;
 }
@@ -187,7 +197,13 @@ Asked asked_by_node(const Fleet& fleet) {
   for (const Pod& pod : fleet.pods) {
     if (pod.node.empty() || !asks_for_hardware(pod)) continue;
     for (const auto& [name, amount] : scheduled_amounts(pod)) asked.amounts[pod.node][name] += amount;
+    if (has_ended(pod)) continue;
+    const SingleNames own = single_names(pod);
+    SingleNames& names = asked.single_names[pod.node];
+    names.devices += own.devices;
+    names.cores += own.cores;
   }
+  asked.pods_partial = fleet.pods_partial;
   asked.pools = count_pools(fleet);
   return asked;
 }
@@ -207,10 +223,14 @@ NodeCounts count_node(const Node& node, const Asked& asked) {
   const auto found = asked.amounts.find(node.name);
   const Amounts none;
   const Amounts& amounts = found == asked.amounts.end() ? none : found->second;
+  const auto single = asked.single_names.find(node.name);
+  const SingleNames names = single == asked.single_names.end() ? SingleNames{} : single->second;
   NodeCounts counts;
-  counts.devices = count_resource(node, amounts, Resource::neuron);
-  counts.cores = count_resource(node, amounts, Resource::neuroncore);
-  counts.efas = count_resource(node, amounts, Resource::efa);
+  if (!asked.pods_partial) {
+    counts.devices = count_resource(node, amounts, names, Resource::neuron);
+    counts.cores = count_resource(node, amounts, names, Resource::neuroncore);
+    counts.efas = count_resource(node, amounts, names, Resource::efa);
+  }
   if (!node.report) return counts;
   for (const auto& device : node.report->host.devices) count_verdict(counts, device.health.state);
   for (const auto& efa : node.report->host.efas) count_verdict(counts, efa.health.state);

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "tools/kubectl-neuron/fleet.h"
+#include "tools/kubectl-neuron/fit.h"
 
 namespace neuron::fleet {
 
@@ -32,7 +32,9 @@ struct NodeCounts {
 
 // What the API server alone shows of the nodes, by name. Passive data.
 struct Asked {
-  std::map<std::string, Amounts> amounts;   // what the pods placed there ask for of each resource
+  std::map<std::string, Amounts> amounts;  // what the pods placed there ask for of each resource
+  std::map<std::string, SingleNames> single_names;
+  bool pods_partial = false;                // then nothing is known of a node by its amounts
   std::map<std::string, NodeCounts> pools;  // devices and interfaces in slices, and of them in claims
 };
 [[nodiscard]] Asked asked_by_node(const Fleet& fleet);

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,7 @@ struct Documents {
   std::map<std::string, AgentAnswer> agents;  // by node name
   std::string read_at;                        // RFC 3339
   std::string default_namespace;              // of the context; "" unknown
+  std::set<std::string> partial;              // plural_of() of lists of which some or all was not read
   std::vector<std::string> unknown;           // one sentence for each thing that was not read, and why
 
   [[nodiscard]] std::vector<std::string>& list(Kind kind) { return lists.at(static_cast<std::size_t>(kind)); }

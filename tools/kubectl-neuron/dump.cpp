@@ -25,11 +25,9 @@ std::string file_of(std::string_view folder, std::size_t number) {
 }
 
 std::string index_text(const Documents& documents) {
-  json index = {{"format", kDumpFormat},
-                {"read_at", documents.read_at},
-                {"namespace", documents.default_namespace},
-                {"unknown", documents.unknown},
-                {"agents", json::object()}};
+  json index = {
+      {"format", kDumpFormat},        {"read_at", documents.read_at}, {"namespace", documents.default_namespace},
+      {"unknown", documents.unknown}, {"partial", documents.partial}, {"agents", json::object()}};
   std::size_t number = 0;
   for (const auto& [node, answer] : documents.agents) {
     json& one = index["agents"][node];
@@ -69,6 +67,9 @@ Result<void> read_index(Documents& documents, const std::string& directory) {
   documents.default_namespace = kube::text_of(index, "namespace");
   for (const json& sentence : kube::list_of(index, "unknown")) {
     if (sentence.is_string()) documents.unknown.push_back(sentence.get_ref<const std::string&>());
+  }
+  for (const json& kind : kube::list_of(index, "partial")) {
+    if (kind.is_string()) documents.partial.insert(kind.get_ref<const std::string&>());
   }
   const json& agents = kube::member(index, "agents");
   if (!agents.is_object()) return {};

@@ -167,12 +167,28 @@ std::vector<Obstacle> node_obstacles(const Pod& pod, const Node& node) {
   return all;
 }
 
+namespace {
+
+// Where others that could not be read may hold what it asks for.
+void add_hidden(const Fleet& fleet, const Pod& pod, const NodeState& state, std::vector<Obstacle>& all) {
+  bool by_claim = !pod.claims.empty(), by_count = false;
+  for (const auto& [resource, amount] : scheduled_amounts(pod)) {
+    if (amount <= 0) continue;
+    (is_by_claim(fleet, state.node, resource) ? by_claim : by_count) = true;
+  }
+  if (by_count && state.pods_hidden) all.push_back(obstacle(Kind::unread, "pods", "holders"));
+  if (by_claim && state.claims_hidden) all.push_back(obstacle(Kind::unread, "claims", "holders"));
+}
+
+}  // namespace
+
 Verdict fit(const Fleet& fleet, const Pod& pod, const NodeState& state) {
   std::vector<Obstacle> all = pod_obstacles(fleet, pod);
   append(all, node_obstacles(pod, state.node));
   append(all, count_obstacles(fleet, pod, state));
   std::vector<ClaimResult> devices;
   append(all, claim_obstacles(fleet, pod, state, devices));
+  add_hidden(fleet, pod, state, all);
   return verdict_of(std::move(all), std::move(devices));
 }
 
@@ -209,6 +225,27 @@ Node without_report(const Node& node) {
           node.agent_pod, node.agent_version, std::nullopt,  ""};
 }
 
+// Pods that the agent names and the list of pods has not, with what they hold through device plugins.
+void add_unlisted(const Fleet& fleet, NodeState& state) {
+  std::map<std::pair<std::string, std::string>, Pod> found;
+  for (const report::PodUse& use : *state.report->pods) {
+    if (!use.claim.empty() || find_pod(fleet, use.pod_namespace, use.pod) != nullptr) continue;
+    Pod& pod = found[{use.pod_namespace, use.pod}];
+    pod.pod_namespace = use.pod_namespace;
+    pod.name = use.pod;
+    pod.node = state.node.name;
+    pod.phase = "Running";
+    const auto devices = static_cast<std::int64_t>(use.devices.size()),
+               cores = static_cast<std::int64_t>(use.cores.size());
+    const bool whole = cores == 0 || cores == devices * cores_per_device(state);
+    Container& container = pod.containers.emplace_back();
+    container.name = use.container;
+    if (devices > 0) container.requests[whole ? kNeuron : kNeuronCore] = whole ? devices : cores;
+    if (!use.efas.empty()) container.requests[kEfa] = static_cast<std::int64_t>(use.efas.size());
+  }
+  for (auto& [name, pod] : found) state.pods.push_back(std::move(pod));
+}
+
 }  // namespace
 
 std::vector<NodeState> node_states(const Fleet& fleet) {
@@ -232,6 +269,10 @@ std::vector<NodeState> node_states(const Fleet& fleet) {
     states[at->second].pools.push_back(pool);
   }
   for (NodeState& state : states) {
+    const bool is_told = state.report != nullptr && state.report->pods;
+    state.pods_hidden = fleet.pods_partial && !is_told;
+    state.claims_hidden = fleet.claims_partial;
+    if (fleet.pods_partial && is_told) add_unlisted(fleet, state);
     std::ranges::stable_sort(state.pools, {}, &Pool::name);
   }
   for (const Claim& claim : fleet.claims) {

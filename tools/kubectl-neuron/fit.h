@@ -19,6 +19,8 @@ struct NodeState {
   std::vector<Pod> pods;                       // placed on it and not ended
   std::vector<Pool> pools;                     // in the order in which the scheduler tries them
   std::vector<Claim> claims;                   // allocated, with a device in one of the pools
+  bool pods_hidden = false;                    // pods may hold its units that are not among `pods`
+  bool claims_hidden = false;                  // likewise
 };
 
 [[nodiscard]] std::vector<NodeState> node_states(const Fleet& fleet);  // parallel to Fleet::nodes
@@ -67,7 +69,7 @@ struct Obstacle {
     search,         // too many combinations; name: the claims
     refused_there,  // the scheduler may choose node `name` instead, whose agent refuses the pod
     name_order,     // pods ask for devices and cores; whether they meet depends on what is given first
-    unread,         // name: what could not be read
+    unread,         // name: what could not be read; detail: "holders" where some of them may hold the hardware
   };
   Kind kind = Kind::not_ready;
   std::string name;
@@ -127,6 +129,14 @@ void place(const Fleet& fleet, const Pod& pod, const Verdict& verdict, NodeState
 [[nodiscard]] std::int64_t free_devices(const Fleet& fleet, const Pod& pod, const NodeState& state);
 // Logical cores of a device, from the agent's report, else the node's counts, else the instance type; 0: unknown.
 [[nodiscard]] std::int64_t cores_per_device(const NodeState& state);
+// What the pods hold of the node by one name takes from the other: at least so many units of `resource`.
+struct SingleNames {  // devices and cores of containers that ask for one of the two
+  std::int64_t devices = 0;
+  std::int64_t cores = 0;
+};
+[[nodiscard]] SingleNames single_names(const Pod& pod);
+[[nodiscard]] std::int64_t least_by_other_name(const SingleNames& held, const NodeState& state,
+                                               const std::string& resource);
 // Whether every device is offered under both names, so that each name withholds what the other one holds.
 [[nodiscard]] bool offers_both_names(const NodeState& state);
 

@@ -15,27 +15,10 @@ std::int64_t amount(const Amounts& amounts, const std::string& name) {
   return found == amounts.end() ? 0 : found->second;
 }
 
-// Of one container or pod: devices by either name, cores.
-struct Units {
-  std::int64_t devices = 0;
-  std::int64_t cores = 0;
-};
+using Units = SingleNames;  // of one container or pod: devices by either name, cores
 
 Units units_of(const Amounts& amounts) {
   return {amount(amounts, kNeuron) + amount(amounts, kNeuronDevice), amount(amounts, kNeuronCore)};
-}
-
-// Devices and cores of containers that ask for one of the two: what the other name has less. A container that asks for
-// both has the same hardware through both.
-Units single_names(const Pod& pod) {
-  Units all;
-  for (const Container& container : pod.containers) {
-    const Units own = units_of(container.requests);
-    if ((own.devices > 0 && own.cores > 0) || (container.init && !container.sidecar)) continue;
-    all.devices += own.devices;
-    all.cores += own.cores;
-  }
-  return all;
 }
 
 bool is_cores(const std::string& resource) {
@@ -119,8 +102,7 @@ class Counts {
   }
 
   [[nodiscard]] std::int64_t least_by_other_name(const std::string& resource) const {
-    if (!both_ || resource == kEfa) return 0;
-    return is_cores(resource) ? single_.devices * per_device_ : rounded_up(single_.cores, per_device_);
+    return fleet::least_by_other_name(single_, state_, resource);
   }
 
   [[nodiscard]] std::optional<std::int64_t> unhealthy(const std::string& resource) const {
@@ -186,6 +168,25 @@ void add_pod_obstacles(const Pod& pod, const Counts& counts, std::vector<Obstacl
 }
 
 }  // namespace
+
+// Devices and cores of containers that ask for one of the two: what the other name has less. A container that asks for
+// both has the same hardware through both.
+SingleNames single_names(const Pod& pod) {
+  Units all;
+  for (const Container& container : pod.containers) {
+    const Units own = units_of(container.requests);
+    if ((own.devices > 0 && own.cores > 0) || (container.init && !container.sidecar)) continue;
+    all.devices += own.devices;
+    all.cores += own.cores;
+  }
+  return all;
+}
+
+std::int64_t least_by_other_name(const SingleNames& held, const NodeState& state, const std::string& resource) {
+  if (resource == kEfa || !offers_both_names(state)) return 0;
+  const std::int64_t cores = cores_per_device(state);
+  return is_cores(resource) ? held.devices * cores : rounded_up(held.cores, cores);
+}
 
 std::int64_t cores_per_device(const NodeState& state) {
   const Node& node = state.node;

@@ -28,6 +28,8 @@ class Maker {
     fleet_.read_at = documents_.read_at;
     fleet_.default_namespace = documents_.default_namespace;
     fleet_.unknown = documents_.unknown;
+    fleet_.pods_partial = documents_.partial.contains(std::string(plural_of(Kind::pods)));
+    fleet_.claims_partial = documents_.partial.contains(std::string(plural_of(Kind::claims)));
     for_each(Kind::device_classes, [&](const json& object) { fleet_.classes.push_back(class_of(object)); });
     for (const DeviceClass& one : fleet_.classes) {
       if (!one.extended_resource.empty()) resources_.insert(one.extended_resource);
@@ -60,6 +62,8 @@ class Maker {
       }
     }
     if (corrupt == 0) return;
+    fleet_.pods_partial |= kind == Kind::pods;
+    fleet_.claims_partial |= kind == Kind::claims;
     fleet_.unknown.push_back(counted(corrupt, "page") + " of the list of " + std::string(plural_of(kind)) +
                              " cannot be parsed");
   }

@@ -111,6 +111,7 @@ NodeState emptied(NodeState state) {
   }
   state.pods.clear();
   state.claims.clear();
+  state.pods_hidden = state.claims_hidden = false;
   for (Pool& pool : state.pools) {
     for (SliceDevice& device : pool.devices) {
       std::erase_if(device.taints, [](const Taint& taint) { return taint.key.ends_with("/held"); });

@@ -282,6 +282,7 @@ class Reading {
       const MutexLock lock(mutex_);
       errors_.at(static_cast<std::size_t>(kind)) = list.error;
       documents_.list(kind) = std::move(list.pages);
+      if (!list.unknown.empty()) documents_.partial.emplace(plural_of(kind));
       if (!list.unknown.empty()) documents_.unknown.push_back(std::move(list.unknown));
     }
     step();

@@ -43,6 +43,7 @@ struct TopRow {
   std::size_t unhealthy = 0;  // devices and interfaces; of a pod or namespace those that it holds
   std::size_t degraded = 0;   // and of unknown health
   bool holders_known = true;  // of a node: the agent said who holds it; else the counts of held units mean nothing
+  bool has_report = true;     // of a node; else nothing of its hardware is known
   std::string condition;      // "not ready", "cordoned", "holders unknown", "no report: <why>"; "" else
 };
 

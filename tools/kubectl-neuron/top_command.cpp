@@ -92,6 +92,7 @@ Json text_or_null(const std::string& text) {
 
 Json values_of(const TopRow& row) {
   const auto held = [&](std::size_t count) { return row.holders_known ? Json(count) : Json(nullptr); };
+  const auto reported = [&](std::size_t count) { return row.has_report ? Json(count) : Json(nullptr); };
   return {{"devices", held(row.devices)},
           {"cores", held(row.cores)},
           {"idle_cores", row.percent ? Json(row.idle_cores) : Json(nullptr)},
@@ -101,8 +102,8 @@ Json values_of(const TopRow& row) {
           {"device_memory_size_bytes", or_null(row.memory_size)},
           {"rx_bytes_per_second", or_null(row.rx_bytes_per_second)},
           {"tx_bytes_per_second", or_null(row.tx_bytes_per_second)},
-          {"unhealthy", row.unhealthy},
-          {"degraded", row.degraded}};
+          {"unhealthy", reported(row.unhealthy)},
+          {"degraded", reported(row.degraded)}};
 }
 
 Json with_values(Json object, const TopRow& row) {
@@ -114,8 +115,8 @@ Json node_json(const TopRow& row) {
   return with_values({{"node", row.name},
                       {"instance_type", text_or_null(row.instance_type)},
                       {"condition", text_or_null(row.condition)},
-                      {"all_devices", row.all_devices},
-                      {"all_cores", row.all_cores},
+                      {"all_devices", row.has_report ? Json(row.all_devices) : Json(nullptr)},
+                      {"all_cores", row.has_report ? Json(row.all_cores) : Json(nullptr)},
                       {"pods", row.holders_known ? Json(row.pods) : Json(nullptr)}},
                      row);
 }

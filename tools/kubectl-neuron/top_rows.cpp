@@ -106,6 +106,7 @@ class Rows {
     } else if (node.unschedulable) {
       of_node.row.condition = "cordoned";
     }
+    of_node.row.has_report = node.report.has_value();
     of_node.row.holders_known = node.report && node.report->pods;
     if (node.report && !node.report->pods && of_node.row.condition.empty()) of_node.row.condition = "holders unknown";
     if (!node.report) {

@@ -88,7 +88,7 @@ screen::TableRow line_of(const TopRow& row, TopBy by, render::Charset charset) {
                   {row.instance_type},
                   {share(row.devices, row.all_devices)},
                   {share(row.cores, row.all_cores)},
-                  {std::to_string(row.pods)}};
+                  {silent ? std::string(screen::kUnknown) : std::to_string(row.pods)}};
   } else if (by == TopBy::name_space) {
     line.cells = {{row.name},
                   {std::to_string(row.pods)},

@@ -35,6 +35,11 @@ struct Explanation {
 // A message of the kubelet, the runtime or the agent: of the pod's status or an event. nullopt: not known.
 [[nodiscard]] std::optional<Explanation> explain_message(std::string_view message);
 
+// What the messages are known by.
+[[nodiscard]] std::vector<std::string_view> texts_of_tables();
+// Whether to advise that a pod tolerates it: not those of a node that is unwell, or that an autoscaler removes.
+[[nodiscard]] bool may_be_tolerated(std::string_view taint);
+
 // One step that lets the pod in, proved by fit() on a changed copy. Passive data.
 struct Change {
   enum class Kind : std::uint8_t {

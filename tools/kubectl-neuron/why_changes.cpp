@@ -89,7 +89,8 @@ class Finder {
     if (has(group, Obstacle::Kind::no_scheduler)) add_if_proved(change(Kind::default_scheduler, group), nodes);
     if (has(group, Obstacle::Kind::unschedulable)) add_if_proved(change(Kind::uncordon, group), nodes);
     for (const Obstacle& one : group.obstacles) {
-      if (one.kind == Obstacle::Kind::taint) add_if_proved(change(Kind::tolerate, group, one.name), nodes);
+      if (one.kind != Obstacle::Kind::taint || !may_be_tolerated(one.name)) continue;
+      add_if_proved(change(Kind::tolerate, group, one.name), nodes);
     }
   }
 

@@ -77,13 +77,25 @@ constexpr std::array kKubelet = {
     Row{"Allocate failed", "", "the kubelet or the agent could not give what the scheduler had counted", kAgain},
 };
 
-constexpr std::array kScheduler = {
+// Whole parts: another resource may have a name that only begins so.
+constexpr std::array kCounted = {
     Row{"Insufficient aws.amazon.com/neurondevice", "", "fewer neurondevice are free than the pod asks for",
         "the agent offers this name with --neurondevice only"},
-    Row{"Insufficient aws.amazon.com/", "", "fewer are free than the pod asks for", ""},
+    Row{"Insufficient aws.amazon.com/neuron", "", "fewer are free than the pod asks for", ""},
+    Row{"Insufficient aws.amazon.com/neuroncore", "", "fewer are free than the pod asks for", ""},
     Row{"Insufficient vpc.amazonaws.com/efa", "", "fewer interfaces are free than the pod asks for", ""},
+};
+
+constexpr std::array kScheduler = {
     Row{"Insufficient", "", "too little of a resource that is not looked at here", "", false},
+    Row{"untolerated taint", "{node.kubernetes.io/unschedulable", "the node is cordoned", "uncordon it"},
+    Row{"untolerated taint", "{node.kubernetes.io/", "the node itself is not well; its taint names what is wrong",
+        "mend the node: a pod that tolerates the taint would not run there either"},
+    Row{"untolerated taint", "{node.cloudprovider.kubernetes.io/", "the node is starting, or shut down", ""},
+    Row{"untolerated taint", "{ToBeDeletedByClusterAutoscaler", "the autoscaler removes the node", ""},
+    Row{"untolerated taint", "{karpenter.sh/disrupt", "Karpenter removes the node", ""},
     Row{"untolerated taint", "", "the pod does not tolerate a taint", "tolerate it"},
+    Row{"volume node affinity", "", "a volume of the pod belongs to other nodes", "", false},
     Row{"node affinity", "", "nodeSelector or node affinity of the pod exclude the node", ""},
     Row{"pod anti-affinity", "", "a pod that this one keeps away from runs there",
         "for the agent's own pod: another agent or AWS's plugin serves the node", false},
@@ -109,6 +121,11 @@ const Row* find_row(const std::array<Row, N>& rows, std::string_view text) {
   const auto has = [&](std::string_view part) { return text.find(part) != std::string_view::npos; };
   const auto found = std::ranges::find_if(rows, [&](const Row& row) { return has(row.has) && has(row.also); });
   return found == rows.end() ? nullptr : &*found;
+}
+
+const Row* scheduler_row(std::string_view part) {
+  const auto whole = std::ranges::find(kCounted, part, &Row::has);
+  return whole == kCounted.end() ? find_row(kScheduler, part) : &*whole;
 }
 
 Explanation explanation(const Row& row, std::string_view said) {
@@ -158,12 +175,29 @@ std::vector<Explanation> explain_scheduler(std::string_view message) {
   for (std::string_view part : parts_of(rest)) {
     if (all.size() == kMostParts) break;
     const int nodes = take_count(part);
-    const Row* row = find_row(kScheduler, part);
+    const Row* row = scheduler_row(part);
     Explanation one =
         row != nullptr ? explanation(*row, part) : Explanation{printable(part, kMostSaid), "", "", 0, false};
     one.nodes = nodes;
     all.push_back(std::move(one));
   }
+  return all;
+}
+
+bool may_be_tolerated(std::string_view taint) {
+  constexpr std::array<std::string_view, 4> kNever = {"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/",
+                                                      "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupt"};
+  return std::ranges::none_of(kNever, [&](std::string_view never) { return taint.starts_with(never); });
+}
+
+std::vector<std::string_view> texts_of_tables() {
+  std::vector<std::string_view> all;
+  const auto add = [&](const auto& rows) {
+    for (const Row& row : rows) all.insert(all.end(), {row.has, row.also});
+  };
+  add(kKubelet);
+  add(kCounted);
+  add(kScheduler);
   return all;
 }
 

@@ -267,6 +267,16 @@ class Completion(Case):
             result = subprocess.run([script, *words], capture_output=True, text=True, timeout=30, check=False)
             self.assertEqual(result.stdout.split(), [wanted, ":0"], result.stderr)
 
+    def test_pods_come_from_the_cluster_of_the_flags(self):
+        script = os.path.join(os.path.dirname(FAKE), "..", "..", "tools", "completions", "kubectl-neuron.bash")
+        ask = """kubectl() { printf '%s\\n' "$*" >>"$OUT"; }
+            source "$1"; shift; COMP_WORDS=(kubectl-neuron "$@") COMP_CWORD=$#; _kubectl_neuron; cat "$OUT" """
+        out = os.path.join(self.place.name, "calls")
+        words = ["why", "-n", "red", "--context", "=", "c2", "--kubeconfig", "/k", ""]
+        result = subprocess.run(["bash", "-c", ask, "bash", script, *words], capture_output=True, text=True, timeout=30, check=False,
+                                env={**os.environ, "OUT": out})
+        self.assertEqual(result.stdout.strip(), "-n red --context c2 --kubeconfig /k get pods -o name", result.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -93,6 +93,7 @@ TEST(ReadDocuments, FollowsPagesAndAsksEveryAgent) {
   EXPECT_EQ(documents.agents.size(), 5U);
   EXPECT_EQ(documents.agents.at("n4").body, "{}");
   EXPECT_THAT(documents.unknown, IsEmpty());
+  EXPECT_THAT(documents.partial, IsEmpty());
   EXPECT_EQ(documents.default_namespace, "team");
 }
 
@@ -146,6 +147,7 @@ TEST(ReadDocuments, OneNamespaceIsReadWhereAllMayNotBe) {
   const Documents documents = read(cluster, "mine");
   EXPECT_EQ(documents.agents.at("n0").body, "{}");
   EXPECT_NE(find_pod(make_fleet(documents), "mine", "p"), nullptr);
+  EXPECT_TRUE(documents.partial.contains("pods"));
   EXPECT_THAT(documents.unknown,
               ElementsAre(testing::AllOf(HasSubstr("pods of other namespaces than mine"), HasSubstr("cannot list"))));
 }

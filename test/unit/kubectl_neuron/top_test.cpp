@@ -104,6 +104,11 @@ TEST(Top, UnknownIsNeitherIdleNorZero) {
   const auto json = nlohmann::json::parse(top_json(without, TopSort::name, "", 5));
   EXPECT_EQ(json["nodes"][0]["devices"], nullptr) << "nobody said who holds them";
   EXPECT_EQ(json["nodes"][0]["all_devices"], 16);
+  for (const auto& node : json["nodes"]) {
+    if (node["node"] != silent.name) continue;
+    for (const char* key : {"all_devices", "all_cores", "pods", "unhealthy", "degraded"})
+      EXPECT_EQ(node[key], nullptr) << key << ": its agent has not answered";
+  }
   EXPECT_THAT(text, HasSubstr("n/a of them idle"));
   EXPECT_THAT(text, Not(HasSubstr("0.0%")));
 }
