@@ -45,7 +45,7 @@ constexpr std::string_view kPlain =
     "unable unauthenticated unauthorized unavailable under unexpected unhealthy unknown unreachable "
     "unschedulable until untolerated up use used user uses using v1 v1beta1 v1beta2 version victims volume "
     "vpc.amazonaws.com wait waiting waits was were what when where which while whole will with within without "
-    "wrong yet";
+    "wrong yet new deallocate still schedulable found victims helpful satisfy sufficient pressure evicted evicting";
 
 std::string lower(std::string_view text) {
   std::string all(text);

@@ -166,7 +166,7 @@ Documents foreign() {
         {"involvedObject", {{"kind", "Pod"}, {"namespace", "team"}, {"name", "p"}}},
         {"message",
          "Failed to pull image \"acme.example:5000/llm:1\" from 10.9.8.7: 0/3 nodes are available: 1 Insufficient "
-         "aws.amazon.com/neuron"}}})};
+         "aws.amazon.com/neuron. no new claims to deallocate, preemption: 0/3 nodes"}}})};
   documents.unknown = {
       "events are not known: events is forbidden: User \"arn:aws:iam::123456789012:user/alice\" cannot "
       "list resource"};
@@ -179,7 +179,9 @@ TEST(Anonymise, OfForeignTextsOnlyKnownWordsAreLeft) {
   const std::string text = all_text(documents);
   for (const char* name : {"acme", "alice", "123456789012", "10.9.8.7", "5000", "llm", "token"})
     EXPECT_THAT(text, Not(HasSubstr(name)));
-  EXPECT_THAT(text, HasSubstr("0/3 nodes are available: 1 Insufficient aws.amazon.com/neuron"));
+  EXPECT_THAT(text,
+              HasSubstr("0/3 nodes are available: 1 Insufficient aws.amazon.com/neuron. no new claims to deallocate, "
+                        "preemption: "));
   EXPECT_THAT(text, HasSubstr("cannot list resource"));
   const Fleet fleet = make_fleet(documents);
   ASSERT_EQ(fleet.claims.size(), 1U);
