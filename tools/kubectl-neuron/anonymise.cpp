@@ -7,6 +7,7 @@
 #include "agent/base/parse.h"
 #include "agent/kube/answers.h"
 #include "tools/kubectl-neuron/dump.h"
+#include "tools/kubectl-neuron/public_words.h"
 
 namespace neuron::fleet {
 namespace {
@@ -24,22 +25,25 @@ class Names {
     return found->second;
   }
 
-  // Words that are names, in a sentence.
+  // Names replaced; other words that are not known to be harmless removed, and all that a colon joins: addresses,
+  // users.
   [[nodiscard]] std::string in_sentence(std::string_view text) const {
     std::string out;
-    while (!text.empty()) {
-      const std::size_t end = std::min(text.find_first_not_of(kInNames), text.size());
-      out += replaced(text.substr(0, end));
-      text.remove_prefix(end);
-      const std::size_t next = std::min(text.find_first_of(kInNames), text.size());
-      out += text.substr(0, next);
-      text.remove_prefix(next);
+    std::size_t at = 0;
+    while (at < text.size()) {
+      const std::size_t end = std::min(text.find_first_not_of(kWordCharacters, at), text.size());
+      if (end > at) {
+        const bool joined =
+            (at > 0 && text[at - 1] == ':') || (end + 1 < text.size() && text[end] == ':' && text[end + 1] != ' ');
+        out += replaced(text.substr(at, end - at), joined);
+      }
+      at = std::min(text.find_first_of(kWordCharacters, end), text.size());
+      out += text.substr(end, at - end);
     }
     return out;
   }
 
  private:
-  static constexpr std::string_view kInNames = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
   static constexpr std::size_t kShortestInSentence = 3;
 
   static bool is_kept(const std::string& text) {
@@ -48,11 +52,14 @@ class Names {
                                                        "neuron-agent-dra", "neuron-agent-efa",  "neuron-node"};
     return std::ranges::find(kKept, text) != kKept.end();
   }
-  [[nodiscard]] std::string replaced(std::string_view word) const {
-    const std::size_t last = word.find_last_not_of('.');  // the end of a sentence
-    const std::size_t length = last == std::string_view::npos ? 0 : last + 1;
-    const auto found = all_.find(word.substr(0, length));
-    return found == all_.end() ? std::string(word) : found->second + std::string(word.substr(length));
+  [[nodiscard]] std::string replaced(std::string_view word, bool is_joined) const {
+    const std::size_t length = word.find_last_not_of('.') + 1;  // the end of a sentence; 0: dots alone
+    if (length == 0) return std::string(word);
+    const std::string_view own = word.substr(0, length);
+    const auto found = all_.find(own);
+    const std::string tail(word.substr(length));
+    if (found != all_.end()) return found->second + tail;
+    return !is_joined && is_public_word(own) ? std::string(word) : "removed" + tail;
   }
 
   std::map<std::string, std::map<std::string, std::string>> kinds_;
@@ -68,18 +75,43 @@ constexpr const char* kPodPath = "(pod path)";  // "namespace/name"
 constexpr const char* kImage = "(image)";
 constexpr const char* kSerial = "(serial)";    // 16 hexadecimal digits
 constexpr const char* kNothing = "(nothing)";  // becomes null
+constexpr const char* kKeys = "(keys)";        // an object by names of resources
+constexpr const char* kResource = "(resource)";
+constexpr const char* kRequest = "(request)";  // "request" or "request/alternative"
+constexpr const char* kClass = "(class)";
+constexpr const char* kDriver = "(driver)";
+constexpr const char* kAttribute = "(attribute)";  // "domain/name"
+constexpr const char* kExpression = "(expression)";
+constexpr const char* kArgument = "(argument)";
+
+// Of a claim or template whose devices are at `path`.
+void add_request_rules(Rules& rules, const std::string& path) {
+  for (const char* inner : {"requests", "requests.exactly", "requests.firstAvailable"}) {
+    const std::string request = path + "." + inner;
+    rules.insert({{request + ".name", kRequest},
+                  {request + ".deviceClassName", kClass},
+                  {request + ".selectors.cel.expression", kExpression},
+                  {request + ".tolerations", kRule}});
+  }
+  rules.insert({{path + ".constraints.requests", kRequest},
+                {path + ".constraints.matchAttribute", kAttribute},
+                {path + ".constraints.distinctAttribute", kAttribute}});
+}
 
 const Rules& rules_of(Kind kind) {
   static const Rules kObject = {
       {"metadata.namespace", "namespace"}, {"metadata.uid", "uid"}, {"metadata.ownerReferences.name", "owner"}};
-  static const auto with = [](Rules rules) {
+  static const auto with = [](Rules rules, const std::string& devices = "") {
     rules.insert(kObject.begin(), kObject.end());
+    if (!devices.empty()) add_request_rules(rules, devices);
     return rules;
   };
   static const std::map<Kind, Rules> kRules = {
       {Kind::nodes, with({{"metadata.name", "node"},
                           {"metadata.labels", kLabels},
                           {"spec.taints", kRule},
+                          {"status.allocatable", kKeys},
+                          {"status.capacity", kKeys},
                           {"status.conditions.message", kSentence}})},
       {Kind::pods,
        with({{"metadata.name", "pod"},
@@ -97,7 +129,21 @@ const Rules& rules_of(Kind kind) {
              {"spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", kNothing},
              {"spec.containers.name", "container"},
              {"spec.containers.image", kImage},
+             {"spec.containers.args", kArgument},
+             {"spec.containers.resources.limits", kKeys},
+             {"spec.containers.resources.requests", kKeys},
+             {"spec.containers.resources.claims.name", "podclaim"},
+             {"spec.containers.resources.claims.request", kRequest},
              {"spec.initContainers.name", "container"},
+             {"spec.initContainers.resources.limits", kKeys},
+             {"spec.initContainers.resources.requests", kKeys},
+             {"spec.initContainers.resources.claims.name", "podclaim"},
+             {"spec.initContainers.resources.claims.request", kRequest},
+             {"spec.resourceClaims.name", "podclaim"},
+             {"status.resourceClaimStatuses.name", "podclaim"},
+             {"status.extendedResourceClaimStatus.requestMappings.containerName", "container"},
+             {"status.extendedResourceClaimStatus.requestMappings.requestName", kRequest},
+             {"status.extendedResourceClaimStatus.requestMappings.resourceName", kResource},
              {"spec.resourceClaims.resourceClaimName", "claim"},
              {"spec.resourceClaims.resourceClaimTemplateName", "template"},
              {"status.resourceClaimStatuses.resourceClaimName", "claim"},
@@ -108,16 +154,26 @@ const Rules& rules_of(Kind kind) {
        {{"metadata.name", "slice"},
         {"spec.nodeName", "node"},
         {"spec.pool.name", "node"},
+        {"spec.driver", kDriver},
+        {"spec.nodeSelector", kNothing},
+        {"spec.devices.taints", kRule},
         {"spec.devices.attributes.serial.string", kSerial},
         {"spec.devices.attributes.networkNodeLayer1.string", "layer"},
         {"spec.devices.attributes.networkNodeLayer2.string", "layer"},
         {"spec.devices.attributes.networkNodeLayer3.string", "layer"}}},
       {Kind::claims, with({{"metadata.name", "claim"},
                            {"status.allocation.devices.results.pool", "node"},
+                           {"status.allocation.devices.results.driver", kDriver},
+                           {"status.allocation.devices.results.request", kRequest},
+                           {"status.allocation.devices.results.tolerations", kRule},
                            {"status.reservedFor.name", "pod"},
-                           {"status.reservedFor.uid", "uid"}})},
-      {Kind::claim_templates, with({{"metadata.name", "template"}})},
-      {Kind::device_classes, {}},
+                           {"status.reservedFor.uid", "uid"}},
+                          "spec.devices")},
+      {Kind::claim_templates, with({{"metadata.name", "template"}}, "spec.spec.devices")},
+      {Kind::device_classes,
+       {{"metadata.name", kClass},
+        {"spec.extendedResourceName", kResource},
+        {"spec.selectors.cel.expression", kExpression}}},
       {Kind::events,
        {{"involvedObject.namespace", "namespace"}, {"involvedObject.name", "(involved)"}, {"message", kSentence}}},
   };
@@ -138,23 +194,20 @@ const Rules& rules_of_agents() {
   return kRules;
 }
 
-// Labels of Kubernetes and AWS, whose names say nothing of the owner, and of them those whose values do not either.
-bool is_public_key(std::string_view key) {
-  const std::string_view domain = key.substr(0, key.find('/'));
-  const auto ends = [&](std::string_view end) { return domain.ends_with(end); };
-  return key.find('/') != std::string_view::npos && (ends("kubernetes.io") || ends("k8s.io") || ends("amazonaws.com") ||
-                                                     ends("aws.com") || ends("k8s.aws") || domain == "neuron-agent");
-}
-bool is_public_value(std::string_view key, std::string_view value) {
-  if (value == "true" || value == "false" || is_digits(value)) return true;
-  const std::string_view name = key.substr(key.find('/') + 1);
-  constexpr std::array<std::string_view, 4> kNames = {"instance-type", "arch", "os", "capacityType"};
-  return is_public_key(key) && (key.starts_with("neuron-agent/") || std::ranges::find(kNames, name) != kNames.end());
+bool is_own_driver(std::string_view driver) {
+  return driver.ends_with(".aws.com");
 }
 
 class Anonymiser {
  public:
   void run(Documents& documents) {
+    // Also of a dump of an older version no more than is read.
+    for (const Kind kind : kAllKinds) {
+      for (std::string& page : documents.list(kind)) {
+        auto kept = kept_page(kind, page);
+        page = kept ? std::move(kept->text) : "";
+      }
+    }
     // Nodes first, so that the names of pools are known as theirs; sentences last, once all names are known.
     for (const bool is_last : {false, true}) {
       sentences_ = is_last;
@@ -184,11 +237,35 @@ class Anonymiser {
     }
     if (is_list) {
       if (!document->contains("items")) return;
-      for (json& item : (*document)["items"]) walk(item, "", rules);
+      for (json& item : (*document)["items"]) {
+        if (!sentences_) hide_foreign(item);
+        walk(item, "", rules);
+      }
     } else {
       walk(*document, "", rules);
     }
     text = document->dump(-1, ' ', false, json::error_handler_t::replace);
+  }
+
+  // Of slices and allocations of other drivers the devices' names go, and their attributes.
+  void hide_foreign(json& item) {
+    if (!item.is_object()) return;
+    if (item.contains("spec") && item["spec"].is_object() && item["spec"].contains("driver") &&
+        !is_own_driver(kube::text_of(item["spec"], "driver"))) {
+      json& spec = item["spec"];
+      json devices = json::array();
+      for (const json& device : kube::list_of(spec, "devices"))
+        devices.push_back({{"name", names_.of("device", kube::text_of(device, "name"))}});
+      spec["devices"] = std::move(devices);
+      spec.erase("sharedCounters");
+    }
+    const json::json_pointer results("/status/allocation/devices/results");
+    if (!item.contains(results) || !item[results].is_array()) return;
+    for (json& result : item[results]) {
+      if (!result.is_object() || is_own_driver(kube::text_of(result, "driver"))) continue;
+      result["device"] = names_.of("device", kube::text_of(result, "device"));
+      result.erase("consumedCapacity");
+    }
   }
 
   void walk(json& value, const std::string& path, const Rules& rules) {
@@ -211,6 +288,8 @@ class Anonymiser {
       rewrite_labels(value);
     } else if (rule == kRule) {
       rewrite_rule(value);
+    } else if (rule == kKeys) {
+      rewrite_keys(value);
     } else if (value.is_string()) {
       value = text_for(value.get<std::string>(), rule);
     }
@@ -219,11 +298,33 @@ class Anonymiser {
   std::string text_for(const std::string& text, const std::string& rule) {
     if (rule == kSentence) return names_.in_sentence(text);
     if (rule == kPodPath) return pod_path(text);
-    if (rule == kImage) return "neuron-agent" + text.substr(std::min(text.rfind(':'), text.size()));
+    if (rule == kImage) return public_image(text);
+    if (rule == kResource) return resource_for(text);
+    if (rule == kClass) return is_public_class(text) ? text : names_.of("class", text);
+    if (rule == kDriver) return is_public_domain(text) ? text : names_.of("driver", text);
+    if (rule == kAttribute) return is_public_key(text) ? text : names_.of("attribute", text);
+    if (rule == kExpression) return is_public_expression(text) ? text : "removed";
+    if (rule == kRequest) return request_for(text);
+    if (rule == kArgument) return text.starts_with(kTls) ? kTls : "";
     if (rule == kSerial) return serial_for(text);
     if (rule == "(involved)")
       return names_.of(involved_ == "Node" ? "node" : involved_ == "Pod" ? "pod" : "object", text);
     return names_.of(rule, text);
+  }
+
+  std::string resource_for(const std::string& text) {
+    return text.find('/') == std::string::npos || is_public_key(text) ? text : names_.of("resource", text);
+  }
+  std::string request_for(const std::string& text) {
+    const std::size_t slash = text.find('/');
+    if (slash == std::string::npos) return names_.of("request", text);
+    return names_.of("request", text.substr(0, slash)) + "/" + names_.of("request", text.substr(slash + 1));
+  }
+  void rewrite_keys(json& amounts) {
+    if (!amounts.is_object()) return;
+    json out = json::object();
+    for (auto& [name, amount] : amounts.items()) out[resource_for(name)] = std::move(amount);
+    amounts = std::move(out);
   }
 
   // In the format of serial numbers, which readers check.
@@ -263,6 +364,8 @@ class Anonymiser {
       if (value.is_string()) value = value_for(key, value.get<std::string>());
     }
   }
+
+  static constexpr const char* kTls = "--metrics-tls-cert";
 
   Names names_;
   std::string involved_;

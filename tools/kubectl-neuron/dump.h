@@ -17,8 +17,9 @@ inline constexpr const char* kDumpFormat = "kubectl-neuron-dump/1";
 
 // Replaces names of nodes, namespaces, pods, containers, claims and owners, uids, serial numbers, instance ids, and
 // labels other than those of Kubernetes, AWS and this project; command lines are dropped. Equal names become equal
-// ones, also in sentences. Names of resources, device classes and instance types stay. A document that cannot be parsed
-// is emptied. Pure.
+// ones, also in sentences, of which else only words that are known stay. So do names of the project's resources and
+// classes, and instance types. Of other drivers' devices nothing is left. A document that cannot be parsed is emptied.
+// Pure.
 void anonymise(Documents& documents);
 
 // Errors: as gather::write_output: the file exists, or cannot be written.

@@ -124,7 +124,7 @@ const Row* find_row(const std::array<Row, N>& rows, std::string_view text) {
 }
 
 const Row* scheduler_row(std::string_view part) {
-  const auto whole = std::ranges::find(kCounted, part, &Row::has);
+  const auto whole = std::ranges::find(kCounted, part.substr(0, part.find(". ")), &Row::has);
   return whole == kCounted.end() ? find_row(kScheduler, part) : &*whole;
 }
 

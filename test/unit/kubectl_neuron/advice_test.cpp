@@ -26,6 +26,7 @@ TEST(Advice, ReasonsOfOthersAreNotTakenForOurs) {
     EXPECT_FALSE(only(std::string("Insufficient ") + other).of_hardware) << other;
   for (const char* own : {kNeuron, kNeuronDevice, kNeuronCore, kEfa})
     EXPECT_TRUE(only(std::string("Insufficient ") + own).of_hardware) << own;
+  EXPECT_TRUE(only(std::string("Insufficient ") + kNeuron + ". still not schedulable, preemption: 0/1").of_hardware);
 }
 
 TEST(Advice, TaintsOfNodesThatAreUnwellOrLeaveAreNotToBeTolerated) {

@@ -32,10 +32,13 @@ std::string everything(const Documents& documents) {
 TEST_F(Dump, ReadBackShowsTheSame) {
   Documents documents = test::three_nodes();
   documents.unknown = {"events are not known: forbidden"};
+  documents.partial = {"pods"};
   ASSERT_TRUE(write_dump(documents, path_));
   const auto again = read_dump(path_);
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(everything(*again), everything(documents));
+  EXPECT_TRUE(make_fleet(*again).pods_partial);
+  EXPECT_FALSE(make_fleet(*again).claims_partial);
   EXPECT_FALSE(write_dump(documents, path_));  // nothing is overwritten
 }
 
@@ -123,6 +126,82 @@ TEST(Anonymise, CountsStay) {
   const std::string before = sums(documents);
   anonymise(documents);
   EXPECT_EQ(sums(documents), before);
+}
+
+// A fleet with hardware of another driver, and sentences of others.
+Documents foreign() {
+  Documents documents = test::three_nodes();
+  json pod = test::pod_object("team", "p", "", {{"aws.amazon.com/neuron", 1}, {"acme.example/fpga", 1}});
+  pod["spec"]["resourceClaims"] = {{{"name", "acme-inner"}, {"resourceClaimName", "acme-claim"}}};
+  pod["spec"]["containers"][0]["resources"]["claims"] = {{{"name", "acme-inner"}, {"request", "acme-request"}}};
+  pod["metadata"]["labels"] = {{"app.kubernetes.io/name", "neuron-agent"}};
+  pod["spec"]["containers"][0]["image"] = "acme.example:5000/agent";
+  pod["spec"]["containers"][0]["args"] = {"--node-name=acme-host"};
+  documents.list(Kind::pods).push_back(test::page_of({pod}));
+  const json devices = {{"requests", {{{"name", "acme-request"}, {"exactly", {{"deviceClassName", "acme-class"}}}}}},
+                        {"config", {{{"opaque", {{"parameters", {{"token", "acme-secret"}}}}}}}}};
+  const json result = {
+      {"request", "acme-request"}, {"driver", "fpga.acme.example"}, {"pool", "acme-pool"}, {"device", "acme-card"}};
+  documents.list(Kind::claims)
+      .push_back(test::page_of(
+          {{{"metadata", {{"name", "acme-claim"}, {"namespace", "team"}}},
+            {"spec", {{"devices", devices}}},
+            {"status", {{"allocation", {{"devices", {{"results", {result}}, {"config", devices["config"]}}}}}}}}}));
+  documents.list(Kind::claim_templates)
+      .push_back(test::page_of(
+          {{{"metadata", {{"name", "acme-template"}, {"namespace", "team"}}},
+            {"spec", {{"metadata", {{"labels", {{"acme", "acme"}}}}}, {"spec", {{"devices", devices}}}}}}}));
+  const json selector = {{"cel", {{"expression", "device.attributes['acme.example'].x == 1"}}}};
+  documents.list(Kind::device_classes)
+      .push_back(
+          test::page_of({{{"metadata", {{"name", "acme-class"}}},
+                          {"spec", {{"selectors", {selector}}, {"extendedResourceName", "acme.example/fpga"}}}}}));
+  const json card = {{"name", "acme-card"}, {"attributes", {{"acme", {{"string", "acme"}}}}}};
+  documents.list(Kind::slices)
+      .push_back(test::page_of(
+          {{{"metadata", {{"name", "acme-slice"}}},
+            {"spec", {{"driver", "fpga.acme.example"}, {"pool", {{"name", "acme-pool"}}}, {"devices", {card}}}}}}));
+  documents.list(Kind::events) = {test::page_of(
+      {{{"metadata", {{"name", "e"}}},
+        {"involvedObject", {{"kind", "Pod"}, {"namespace", "team"}, {"name", "p"}}},
+        {"message",
+         "Failed to pull image \"acme.example:5000/llm:1\" from 10.9.8.7: 0/3 nodes are available: 1 Insufficient "
+         "aws.amazon.com/neuron. no new claims to deallocate, preemption: 0/3 nodes"}}})};
+  documents.unknown = {
+      "events are not known: events is forbidden: User \"arn:aws:iam::123456789012:user/alice\" cannot "
+      "list resource"};
+  return documents;
+}
+
+TEST(Anonymise, OfForeignTextsOnlyKnownWordsAreLeft) {
+  Documents documents = foreign();
+  anonymise(documents);
+  const std::string text = all_text(documents);
+  for (const char* name : {"acme", "alice", "123456789012", "10.9.8.7", "5000", "llm", "token"})
+    EXPECT_THAT(text, Not(HasSubstr(name)));
+  EXPECT_THAT(text,
+              HasSubstr("0/3 nodes are available: 1 Insufficient aws.amazon.com/neuron. no new claims to deallocate, "
+                        "preemption: "));
+  EXPECT_THAT(text, HasSubstr("cannot list resource"));
+  const Fleet fleet = make_fleet(documents);
+  ASSERT_EQ(fleet.claims.size(), 1U);
+  ASSERT_EQ(fleet.classes.size(), 1U);
+  EXPECT_EQ(fleet.claims[0].requests.at(0).device_class, fleet.classes[0].name);
+  EXPECT_EQ(fleet.claims[0].requests.at(0).name, fleet.claims[0].devices.at(0).request);
+  const auto pod = std::ranges::find_if(fleet.pods, [](const Pod& one) { return !one.claims.empty(); });
+  ASSERT_NE(pod, fleet.pods.end());
+  EXPECT_EQ(pod->claims[0].claim, fleet.claims[0].name);
+  EXPECT_EQ(pod->containers[0].claims.at(0), pod->claims[0].name);
+  EXPECT_TRUE(pod->containers[0].requests.contains(fleet.classes[0].extended_resource));
+}
+
+TEST_F(Dump, ParametersOfClaimsAreNotKept) {
+  const Documents documents = foreign();
+  for (const Kind kind : {Kind::claims, Kind::claim_templates}) {
+    const auto page = kept_page(kind, documents.list(kind).back());
+    ASSERT_TRUE(page);
+    EXPECT_THAT(page->text, AllOf(HasSubstr("acme-class"), Not(HasSubstr("acme-secret"))));
+  }
 }
 
 }  // namespace
