@@ -1,5 +1,6 @@
 #include "plugin/dra/slices/publisher.h"
 
+#include <malloc.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -180,6 +181,7 @@ void SlicePublisher::check_server() {
 
 void SlicePublisher::write(const Task& task) {
   const auto written = writer_.write(*task.pool, task.overwrite);
+  ::malloc_trim(0);  // a pool with cores takes megabytes as JSON
   if (written && written->left_out != left_out_) {
     for (const std::string& sentence : written->left_out) spdlog::warn("left out of slices: {}", sentence);
     left_out_ = written->left_out;
