@@ -108,7 +108,7 @@ void NodeDaemon::note_offered(const metrics::Readiness& readiness, const std::ma
 }
 
 void NodeDaemon::trim_later() {
-  constexpr std::chrono::seconds kAfter{4};
+  constexpr std::chrono::seconds kAfter{12};  // the threads of a burst have ended, and with them their caches
   trim_at_ = clock_.now() + kAfter;
 }
 

@@ -101,7 +101,7 @@ class ClaimUpkeep {
  public:
   static constexpr std::chrono::seconds kSweepEvery{60};
   static constexpr std::chrono::milliseconds kPause{200};  // between two repairs
-  static constexpr std::chrono::seconds kUnwatched{2};     // the same while nothing tells which files have gone
+  static constexpr std::chrono::seconds kUnwatched{2};     // the same where inotify is not available
 
   using Run = std::function<void(std::function<void()>)>;  // on a thread that may hang
 
