@@ -47,8 +47,16 @@ print_times() {
   [ ${#beside[@]} -eq 0 ] || printf '%7d s  %s\n' ${beside[@]}
 }
 
+# What failed, once more at the end, where it is found.
+print_failed() {
+  local failures
+  failures=$(cd "$logs" && grep -hE '^(FAILED|[0-9: ]*--- FAIL)' ./*.log | sort -u | head -n 40)
+  [ -z "$failures" ] || printf '\nFailed, at least once:\n%s\n' "$failures"
+}
+
 finish() {
   print_times
+  print_failed
   printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
   [ "$failed" -eq 0 ]
   exit
@@ -132,6 +140,7 @@ test/go.sh > /dev/null # before several suites look for it at the same time
 
 step build "Configuring and building the release preset into build/release (some minutes the first time)"
 mkdir -p "$logs"
+rm -f "$logs"/*.log
 must "configuring" cmake --preset release
 must "building" cmake --build "$build" --parallel "$(nproc)"
 

@@ -208,6 +208,7 @@ int program(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   neuron::open_standard_streams();
-  mallopt(M_ARENA_MAX, 2);  // a dozen mostly idle threads would otherwise keep an arena each
+  mallopt(M_ARENA_MAX, 2);               // a dozen mostly idle threads would otherwise keep an arena each
+  mallopt(M_TRIM_THRESHOLD, 128 << 10);  // fixed: left to glibc it grows, and the second arena keeps what a burst took
   return neuron::agent::program(argc, argv);
 }
