@@ -184,7 +184,7 @@ TEST_F(ClaimSweepTest, AnInterfaceStaysForTheGracePeriodOfItsPod) {
 
 // Another pod uses the claim later, and its containers may run for longer.
 TEST_F(ClaimSweepTest, ALaterPodsLongerGracePeriodCounts) {
-  const auto pod = [this](const std::string& name, int grace) {
+  const auto put_pod = [this](const std::string& name, int grace) {
     json pod = pod_json(name, "uid-of-" + name, {{"main", {{"nic", ""}}}});
     pod["spec"]["terminationGracePeriodSeconds"] = grace;
     api_.put("/api/v1/namespaces/default/pods/" + name, pod);
@@ -193,7 +193,7 @@ TEST_F(ClaimSweepTest, ALaterPodsLongerGracePeriodCounts) {
   for (const auto& [name, grace] : {std::pair{"p1", 30}, std::pair{"p2", 600}, std::pair{"p3", 60}}) {
     reserve_for(claim, name, std::string("uid-of-") + name);
     api_.put(claim_path("nic"), claim);
-    pod(name, grace);
+    put_pod(name, grace);
     ASSERT_EQ(prepare("nic").error, "");
   }
   api_.forget_calls();
