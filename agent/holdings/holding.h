@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,6 +13,9 @@ namespace neuron::holdings {
 // One container admission of the kubelet, as far as a plugin can distinguish one from the next: the kubelet rewrites
 // its checkpoint once per container, after all of the container's resources. 0 = unknown, equal to nothing.
 using CheckpointVersion = std::uint64_t;
+
+// Longer than any admission takes, from its first call to the checkpoint, by far.
+inline constexpr std::chrono::seconds kMaxAdmission{5};
 
 // A container's share of the node in the node's own terms: beside the kubelet's record (model::Allocation), its units
 // on this node, the hardware below them, and since when. Holdings by this agent's answers are known before the kubelet

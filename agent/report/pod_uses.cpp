@@ -6,6 +6,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/hardware.h"
+#include "agent/model/resource.h"
 #include "agent/report/node_report.h"
 
 namespace neuron::report {
@@ -37,13 +38,13 @@ void add_efa(PodUse& use, const std::string& name, const NodeReport& report) {
 }
 
 void add_id(PodUse& use, const std::string& resource, const std::string& id, const NodeReport& report) {
-  if (resource == "vpc.amazonaws.com/efa") return add_efa(use, id, report);
+  const auto named = model::parse_resource(resource);
+  if (!named) return;
+  if (*named == model::Resource::efa) return add_efa(use, id, report);
   const auto number = parse_int(id, 0, kMaxId);
   if (!number) return;
-  if (resource == "aws.amazon.com/neuroncore") return add_core(use, *number, report);
-  if (resource == "aws.amazon.com/neuron" || resource == "aws.amazon.com/neurondevice") {
-    add_device(use, *number, report);
-  }
+  if (*named == model::Resource::neuroncore) return add_core(use, *number, report);
+  add_device(use, *number, report);
 }
 
 void add_claimed(PodUse& use, const std::string& device, const NodeReport& report) {

@@ -118,7 +118,7 @@ std::string list_of(const model::HostScan& host, bool (*is_meant)(const model::N
   return names;
 }
 
-std::string counted(const model::HostScan& host) {
+std::string unhealthy_words(const model::HostScan& host) {
   const auto unhealthy = std::ranges::count_if(host.devices, is_unhealthy);
   return std::to_string(unhealthy) + " of " + std::to_string(host.devices.size()) + " devices " +
          (unhealthy == 1 ? "is" : "are") + " unhealthy: " + list_of(host, is_unhealthy);
@@ -165,8 +165,8 @@ Condition below_threshold(const model::HostScan& host, int threshold) {
   const auto first = std::ranges::find_if(devices, is_unhealthy);
   if (first != devices.end()) {
     return neuron_health("False", "BelowThreshold",
-                         counted(host) + "; the node counts as unhealthy from " + std::to_string(threshold) + " on. " +
-                             words_of(*first));
+                         unhealthy_words(host) + "; the node counts as unhealthy from " + std::to_string(threshold) +
+                             " on. " + words_of(*first));
   }
   return neuron_health("False", "SomeDevicesNotHealthy",
                        "no device is unhealthy, but some are not healthy: " + list_of(host, is_not_healthy) + ". " +
@@ -184,13 +184,13 @@ std::optional<Condition> health_condition(const model::HostScan& host, const Rep
   const model::Health& node = host.kernel_log.node_health;
   if (worst == host.devices.end() && node.state == HealthState::unhealthy) {
     return neuron_health("True", camel_case(node.reason),
-                         status::words_of("node", node) + (unhealthy > 0 ? ". " + counted(host) : ""));
+                         status::words_of("node", node) + (unhealthy > 0 ? ". " + unhealthy_words(host) : ""));
   }
   if (worst == host.devices.end()) {
     if (unhealthy < threshold) return below_threshold(host, threshold);
     worst = std::ranges::find_if(host.devices, is_unhealthy);
   }
-  return neuron_health("True", camel_case(worst->health.reason), words_of(*worst) + ". " + counted(host));
+  return neuron_health("True", camel_case(worst->health.reason), words_of(*worst) + ". " + unhealthy_words(host));
 }
 
 // The condition of AWS's node monitoring agent, by which Karpenter and EKS repair; True is healthy, with that agent's

@@ -45,15 +45,13 @@ void StatusWriter::set(const model::SnapshotPtr& snapshot) {
   newest_ = snapshot;
   report_ = std::move(made);
   for (NodeEvent& event : events) events_.add(std::move(event), settings_.wall(), since);
-  ++wakes_;
-  woken_.notify_all();
+  loop_.wake();
 }
 
 void StatusWriter::set_registered(std::vector<std::string> names) {
   const MutexLock lock(mutex_);
   registered_ = std::move(names);
-  ++wakes_;
-  woken_.notify_all();
+  loop_.wake();
 }
 
 WriterState StatusWriter::state() const {
@@ -64,22 +62,7 @@ WriterState StatusWriter::state() const {
 // ---- On the writing thread
 
 void StatusWriter::run(const std::stop_token& stop) {
-  const std::stop_callback on_stop(stop, [this] {
-    const MutexLock lock(mutex_);
-    ++wakes_;
-    woken_.notify_all();
-  });
-  std::uint64_t wakes = 0;
-  while (!stop.stop_requested()) {
-    {
-      const MutexLock lock(mutex_);
-      wakes = wakes_;
-    }
-    const auto until = std::chrono::steady_clock::now() + turn();
-    const MutexLock lock(mutex_);
-    while (wakes_ == wakes && woken_.wait_until(mutex_, until) == std::cv_status::no_timeout) {
-    }
-  }
+  loop_.run(stop, [this] { return turn(); });
 }
 
 milliseconds StatusWriter::turn() {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,6 +13,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/mutex.h"
+#include "agent/base/turn_loop.h"
 #include "agent/kube/limits.h"
 #include "agent/model/snapshot.h"
 #include "agent/status/node_events.h"
@@ -119,9 +119,8 @@ class StatusWriter {
   bool heartbeat_ = false;    // conditions are written without a difference
   std::string events_error_;  // logged last
 
+  TurnLoop loop_;
   mutable Mutex mutex_;
-  std::condition_variable_any woken_;
-  std::uint64_t wakes_ GUARDED_BY(mutex_) = 0;
   model::SnapshotPtr newest_ GUARDED_BY(mutex_);
   ReportPtr report_ GUARDED_BY(mutex_);                     // of newest_
   std::vector<std::string> registered_ GUARDED_BY(mutex_);  // empty: not yet

@@ -130,7 +130,7 @@ Allocations::Preference Allocations::prefer_among(Resource resource, const std::
   // an offer proves nothing about a younger holding.
   const SteadyTime now = clock_.now();
   list_overlap_.called(now);
-  ledger_.offered(resource, without(offered, wanted), now - Ledger::kMaxAdmission, now);
+  ledger_.offered(resource, without(offered, wanted), now - kMaxAdmission, now);
   Preference answer;
   allocator::Choice choice;
   if (placement != nullptr) {
@@ -170,7 +170,7 @@ void Allocations::list_asked() {
 void Allocations::list_ended(ListEnd end) {
   const MutexLock lock(mutex_);
   // A kubelet that has not answered in time may still be at it.
-  list_overlap_.list_ended(clock_.now() + (end == ListEnd::answered ? SteadyTime::duration{0} : Ledger::kMaxAdmission));
+  list_overlap_.list_ended(clock_.now() + (end == ListEnd::answered ? SteadyTime::duration{0} : kMaxAdmission));
 }
 
 void Allocations::call_began() {

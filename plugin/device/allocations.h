@@ -47,7 +47,7 @@ class ListOverlap {
   // while.
   void called(SteadyTime now) {
     if (now >= call_until_) overlaps_ = false;
-    call_until_ = now + Ledger::kMaxAdmission;
+    call_until_ = now + kMaxAdmission;
     note(now);
   }
   [[nodiscard]] bool answered() {

@@ -100,7 +100,7 @@ std::optional<ShownAllocations> MergedHolders::merged(SteadyTime now) {
   if (listed_) all.listed = *listed_;
   all.claims = claims_.held();
   // The checkpoint says nothing of a container that is being admitted.
-  all.asked_at = listed_ ? asked_at_ : now - Ledger::kMaxAdmission;
+  all.asked_at = listed_ ? asked_at_ : now - kMaxAdmission;
   all.stored_version = stored != nullptr ? stored->version : checkpoint_.version();
   if (stored == nullptr) return all;
   all.written_at = std::min(stored->written_at, now);

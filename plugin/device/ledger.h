@@ -16,6 +16,7 @@ namespace neuron::plugin {
 
 using holdings::CheckpointVersion;
 using holdings::Holding;
+using holdings::kMaxAdmission;
 
 // A holding that stands in the way of a request.
 struct Conflict {
@@ -32,7 +33,6 @@ class Ledger {
   // to the next container of its pod, in the same admission, while it keeps its other units until it ends. So of a
   // holding younger than kMaxAdmission only the hardware given now goes; reconcile() decides about the rest.
   void record(Holding holding);
-  static constexpr std::chrono::seconds kMaxAdmission{5};  // far above what admitting one pod takes
 
   // The kubelet offers `units` of a resource as free: containers that held one of them since before `settled` have
   // ended. Younger holdings stay, as the kubelet may offer units that it has just given (its race:

@@ -220,7 +220,7 @@ void PlacementBook::given(Resource resource, const std::vector<std::string>& ids
     const MutexLock lock(mutex_);
     const SteadyTime now = clock_.now();
     const auto node = asked_.extract(resource);
-    if (!node.empty() && now - node.mapped().at < kMaxAdmission) {
+    if (!node.empty() && now - node.mapped().at < holdings::kMaxAdmission) {
       const Asked& asked = node.mapped();
       const auto found = pods_.find(asked.uid);
       if (found == pods_.end()) return;

@@ -41,8 +41,6 @@ class PlacementBook : public std::enable_shared_from_this<PlacementBook> {
   static constexpr std::chrono::milliseconds kMostWait{500};
   // A pod that comes so soon after a call that no pod explained may have been the caller.
   static constexpr std::chrono::seconds kUnexplained{10};
-  // From GetPreferredAllocation to Allocate, as Ledger::kMaxAdmission.
-  static constexpr std::chrono::seconds kMaxAdmission{5};
 
   using Job = std::function<void()>;
   struct Ports {

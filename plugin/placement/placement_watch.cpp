@@ -65,8 +65,7 @@ void PlacementWatch::add(PodName pod) {
   const MutexLock lock(mutex_);
   if (pending_.size() == kMostPending) pending_.erase(pending_.begin());
   pending_.push_back({std::move(pod), 0, clock_.now()});
-  ++wakes_;
-  woken_.notify_all();
+  loop_.wake();
 }
 
 milliseconds PlacementWatch::turn() {
@@ -108,19 +107,7 @@ void PlacementWatch::run(const std::stop_token& stop) {
   const std::jthread watcher([this](const std::stop_token& inner) {
     kube::ObjectWatch(api_, {kPods, "spec.nodeName=" + node_}, *this, clock_).run(inner);
   });
-  const std::stop_callback on_stop(stop, [this] {
-    const MutexLock lock(mutex_);
-    ++wakes_;
-    woken_.notify_all();
-  });
-  std::uint64_t wakes = 0;
-  while (!stop.stop_requested()) {
-    const auto until = std::chrono::steady_clock::now() + turn();
-    const MutexLock lock(mutex_);
-    while (wakes_ == wakes && woken_.wait_until(mutex_, until) == std::cv_status::no_timeout) {
-    }
-    wakes = wakes_;
-  }
+  loop_.run(stop, [this] { return turn(); });
 }
 
 }  // namespace neuron::plugin

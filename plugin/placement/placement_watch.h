@@ -1,8 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <stop_token>
@@ -12,6 +10,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/mutex.h"
+#include "agent/base/turn_loop.h"
 #include "agent/kube/limits.h"
 #include "agent/kube/object_watch.h"
 #include "plugin/placement/placement_book.h"
@@ -66,9 +65,8 @@ class PlacementWatch final : public kube::WatchSink {
   std::string error_;      // of the watch's thread: as logged last
   const std::shared_ptr<PlacementBook> book_;
 
+  TurnLoop loop_;
   Mutex mutex_;
-  std::condition_variable_any woken_;
-  std::uint64_t wakes_ GUARDED_BY(mutex_) = 0;
   std::vector<Pending> pending_ GUARDED_BY(mutex_);
 };
 

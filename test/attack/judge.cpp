@@ -38,7 +38,7 @@ int open_files(int pid) {
 Holding Judge::holding_of(const sim::PodView& pod) const {
   Holding holding;
   for (const sim::ContainerView& container : pod.containers) {
-    for (const sim::HeldDevice& held : container.devices) {
+    for (const sim::DeviceId& held : container.devices) {
       const auto index = parse_int(held.id, 0, 4096);
       if (held.resource == kEfa) {
         holding.efas.insert(held.id);

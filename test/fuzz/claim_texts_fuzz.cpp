@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "plugin/dra/claim/claim_check.h"
+#include "plugin/dra/claim/claim_config.h"
 #include "plugin/dra/claim/claim_grant.h"
 #include "plugin/dra/claim/claim_plan.h"
 #include "plugin/dra/claim/claim_request.h"

@@ -150,6 +150,11 @@ inline constexpr const char* kNeuron = "aws.amazon.com/neuron";
 inline constexpr const char* kNeuronDevice = "aws.amazon.com/neurondevice";
 inline constexpr const char* kNeuronCore = "aws.amazon.com/neuroncore";
 inline constexpr const char* kEfa = "vpc.amazonaws.com/efa";
+// The device classes of the chart, whatever the driver is called.
+inline constexpr const char* kDeviceClass = "neuron.aws.com";
+inline constexpr const char* kCoreClass = "core.neuron.aws.com";
+inline constexpr const char* kEfaClass = "efa.neuron.aws.com";
+inline constexpr const char* kGroupClass = "group.neuron.aws.com";
 inline constexpr std::int64_t kMostPerClaim = 32;
 
 // ---- Obstacles as text; names in it are printable

@@ -70,7 +70,7 @@ int width_for(std::size_t nodes) {
 
 std::string group_words(const Group& group) {
   const Sums& sums = group.sums;
-  std::string words = render::counted(sums.nodes, "node");
+  std::string words = counted(sums.nodes, "node");
   if (sums.without_report < sums.nodes) words += " · " + map::devices_words(sums);
   if (sums.efas > 0) words += " · " + map::efas_words(sums);
   if (sums.without_report > 0) words += " · " + std::to_string(sums.without_report) + " without a report";
@@ -118,11 +118,11 @@ std::string head(const Fleet& fleet, const Sums& sums, const Workloads& workload
   std::size_t pods = 0;
   for (const map::Workload& workload : workloads.all()) pods += workload.pods;
   const std::size_t waiting = waiting_pods(fleet);
-  std::string pods_words = render::counted(pods, "pod") + " hold hardware";
+  std::string pods_words = counted(pods, "pod") + " hold hardware";
   if (pods == 1) pods_words = "1 pod holds hardware";
   if (waiting > 0) pods_words += " · " + std::to_string(waiting) + (waiting == 1 ? " waits" : " wait");
   if (sums.efas > 0) pods_words += " · " + map::efas_words(sums);
-  return svg::text(render::kMargin, 44, "t1", render::counted(sums.nodes, "Neuron node")) +
+  return svg::text(render::kMargin, 44, "t1", counted(sums.nodes, "Neuron node")) +
          svg::text(right, 44, "t2 mut", map::shown(fleet.read_at), svg::Anchor::end) +
          svg::text(render::kMargin, 68, "t2", map::devices_words(sums)) +
          svg::text(render::kMargin, 89, "t2 mut", pods_words) +
@@ -149,7 +149,7 @@ std::string picture(const Fleet& fleet, MapFormat format) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"map\" width=\"" + std::to_string(width) + "\" height=\"" +
       height + "\" viewBox=\"0 0 " + std::to_string(width) + ' ' + height +
       "\" role=\"img\" aria-labelledby=\"map-title map-desc\">\n<title id=\"map-title\">kubectl neuron map: " +
-      render::counted(sums.nodes, "node") + "</title>\n<desc id=\"map-desc\">" +
+      counted(sums.nodes, "node") + "</title>\n<desc id=\"map-desc\">" +
       render::xml_text(map::devices_words(sums) + ". " + state_words(sums) + '.') + "</desc>\n";
   out += svg::style() + map::style(scale);
   out += svg::rectangle({0, 0, width, y + render::kMargin}, 0, "bg");

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "agent/base/parse.h"
 #include "tools/kubectl-neuron/map_parts.h"
 #include "tools/render/text.h"
 
@@ -217,7 +218,7 @@ class Drawing {
     }
     if (names.empty()) return words + "; free";
     words += "; held by " + render::joined(names, ", ");
-    return free > 0 ? words + "; " + render::counted(free, "core") + " free" : words;
+    return free > 0 ? words + "; " + counted(free, "core") + " free" : words;
   }
 
   const Tile& tile_;

@@ -178,7 +178,7 @@ void add(Sums& sums, const Node& node) {
 }
 
 std::string devices_words(const Sums& sums) {
-  std::string words = render::counted(sums.devices, "device");
+  std::string words = counted(sums.devices, "device");
   if (sums.devices == 0) return words;
   words += sums.unknown_use == sums.devices ? ": holders unknown" : ": " + std::to_string(sums.free) + " free";
   if (sums.part_free > 0) words += ", " + std::to_string(sums.part_free) + " partly free";
@@ -188,7 +188,7 @@ std::string devices_words(const Sums& sums) {
 }
 
 std::string efas_words(const Sums& sums) {
-  const std::string words = render::counted(sums.efas, "EFA interface");
+  const std::string words = counted(sums.efas, "EFA interface");
   if (sums.unknown_efas == sums.efas) return words;
   return words + ": " + std::to_string(sums.free_efas) + " free";
 }

@@ -2,6 +2,7 @@
 #include <functional>
 #include <map>
 
+#include "agent/base/parse.h"
 #include "tools/kubectl-neuron/map_parts.h"
 #include "tools/render/text.h"
 
@@ -23,9 +24,9 @@ std::string section(const std::string& words, int& y) {
 }
 
 std::string words_of(const Workload& workload) {
-  std::string words = render::counted(workload.pods, "pod");
-  if (workload.devices > 0) words += ", " + render::counted(workload.devices, "device");
-  if (workload.efas > 0) words += ", " + render::counted(workload.efas, "interface");
+  std::string words = counted(workload.pods, "pod");
+  if (workload.devices > 0) words += ", " + counted(workload.devices, "device");
+  if (workload.efas > 0) words += ", " + counted(workload.efas, "interface");
   return words;
 }
 
@@ -158,7 +159,7 @@ std::string unknowns(const Fleet& fleet, int width, int& y) {
   if (nodes.empty() && fleet.unknown.empty()) return "";
   std::vector<std::string> lines;
   for (const auto& [reason, names] : nodes) {
-    const std::string who = names.size() == 1 ? shown(names.front()) : render::counted(names.size(), "node");
+    const std::string who = names.size() == 1 ? shown(names.front()) : counted(names.size(), "node");
     lines.push_back(who + ": " + (reason.empty() ? "no report" : shown(reason)));
   }
   for (const std::string& sentence : fleet.unknown) lines.push_back(shown(sentence));

@@ -117,8 +117,7 @@ bool is_public_expression(std::string_view text) {
 }
 
 bool is_public_class(std::string_view name) {
-  constexpr std::array<std::string_view, 4> kNames = {"neuron.aws.com", "core.neuron.aws.com", "efa.neuron.aws.com",
-                                                      "group.neuron.aws.com"};
+  constexpr std::array<std::string_view, 4> kNames = {kDeviceClass, kCoreClass, kEfaClass, kGroupClass};
   return std::ranges::find(kNames, name) != kNames.end();
 }
 

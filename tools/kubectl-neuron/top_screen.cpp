@@ -7,6 +7,7 @@
 #include <cctype>
 #include <utility>
 
+#include "agent/base/parse.h"
 #include "tools/render/text.h"
 #include "tools/screen/screen.h"
 
@@ -108,10 +109,10 @@ screen::TableRow line_of(const TopRow& row, TopBy by, render::Charset charset) {
 
 int draw_sums(render::Canvas& canvas, int line, const Top& top) {
   const TopRow& sum = top.sum;
-  std::string words = fmt::format(
-      "{} of {} held, {} of {}, {} of them idle", sum.devices, render::counted(sum.all_devices, "device"), sum.cores,
-      render::counted(sum.all_cores, "core"), sum.percent ? std::to_string(sum.idle_cores) : "n/a");
-  words += fmt::format("; {}", render::counted(sum.pods, "pod"));
+  std::string words =
+      fmt::format("{} of {} held, {} of {}, {} of them idle", sum.devices, counted(sum.all_devices, "device"),
+                  sum.cores, counted(sum.all_cores, "core"), sum.percent ? std::to_string(sum.idle_cores) : "n/a");
+  words += fmt::format("; {}", counted(sum.pods, "pod"));
   canvas.put(line, 0, words);
   if (sum.unhealthy > 0)
     canvas.put_right(line, canvas.columns(), fmt::format("{} unhealthy", sum.unhealthy), Role::bad);
@@ -177,7 +178,7 @@ void draw_help(render::Canvas& canvas) {
 }
 
 void draw_title(render::Canvas& canvas, const Top& top, const std::string& message) {
-  canvas.put(0, 0, "kubectl neuron top  " + render::counted(top.nodes.size(), "node"), Role::title);
+  canvas.put(0, 0, "kubectl neuron top  " + counted(top.nodes.size(), "node"), Role::title);
   canvas.put_right(0, canvas.columns(), message.empty() ? top.read_at : message,
                    message.empty() ? Role::dim : Role::warning);
 }

@@ -106,8 +106,8 @@ struct Served {
   const char* resource;
   const char* device_class;
 };
-constexpr std::array kServed = {Served{kNeuron, "neuron.aws.com"}, Served{kNeuronDevice, "neuron.aws.com"},
-                                Served{kNeuronCore, "core.neuron.aws.com"}, Served{kEfa, "efa.neuron.aws.com"}};
+constexpr std::array kServed = {Served{kNeuron, kDeviceClass}, Served{kNeuronDevice, kDeviceClass},
+                                Served{kNeuronCore, kCoreClass}, Served{kEfa, kEfaClass}};
 
 // One claim with a request for each resource of each container.
 bool use_claim(Fleet& rules, Pod& pod) {

@@ -12,7 +12,7 @@
 #include "agent/host/preflight_facts.h"
 #include "agent/host/scanner.h"
 #include "agent/preflight/preflight.h"
-#include "plugin/dra/claim/claim_check.h"
+#include "plugin/dra/claim/claim_config.h"
 #include "plugin/kubelet/checkpoint.h"
 #include "plugin/kubelet/socket_file.h"
 #include "tools/neuron-agent/reports.h"

@@ -42,7 +42,7 @@ Json units_json(const HeldUnits& units) {
           {"ids", units.ids},           {"kubelet", std::move(kubelet)},      {"unknown_here", units.unknown}};
 }
 
-Json device_json(const HeldDevice& device) {
+Json device_json(const ExplainedDevice& device) {
   const model::NeuronDevice facts = device.facts.value_or(model::NeuronDevice{});
   return {{"index", device.index},
           {"shown_by_the_machine", device.facts.has_value()},
@@ -56,7 +56,7 @@ Json device_json(const HeldDevice& device) {
           {"shared_with", device.shared_with}};
 }
 
-Json efa_json(const HeldEfa& efa) {
+Json efa_json(const ExplainedEfa& efa) {
   return {{"name", efa.name},
           {"shown_by_the_machine", efa.facts.has_value()},
           {"bdf", efa.facts ? Json(model::to_string(efa.facts->bdf)) : Json(nullptr)},
@@ -86,8 +86,8 @@ std::string explain_json(const ExplainedPod& pod, const ExplainFacts& facts) {
     Json devices = Json::array();
     Json efas = Json::array();
     for (const HeldUnits& one : container.units) units.push_back(units_json(one));
-    for (const HeldDevice& one : container.devices) devices.push_back(device_json(one));
-    for (const HeldEfa& one : container.efas) efas.push_back(efa_json(one));
+    for (const ExplainedDevice& one : container.devices) devices.push_back(device_json(one));
+    for (const ExplainedEfa& one : container.efas) efas.push_back(efa_json(one));
     containers.push_back({{"name", container.name},
                           {"units", std::move(units)},
                           {"devices", std::move(devices)},

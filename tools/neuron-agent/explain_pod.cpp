@@ -23,8 +23,9 @@ using model::HostScan;
 
 constexpr int kMaxId = 1 << 20;
 
-// Hardware of one container, through any resource or claim.
-struct Hardware {
+// Hardware of one container by its ids, through any resource or claim; of what the scan lacks, too, unlike
+// core::Hardware.
+struct HeldIds {
   std::map<int, std::set<int>> cores;  // by device index: global logical ids; empty: their number is unknown
   std::set<std::string> efas;          // RDMA names
 };
@@ -36,7 +37,7 @@ const model::EfaInterface* find_efa(const HostScan& host, const std::string& nam
 }
 
 // Adds the hardware of a device plugin's id. False: the node has no such unit.
-bool add_unit(Hardware& hardware, model::Resource resource, const std::string& id, const HostScan& host) {
+bool add_unit(HeldIds& hardware, model::Resource resource, const std::string& id, const HostScan& host) {
   if (resource == model::Resource::efa) {
     hardware.efas.insert(id);
     return find_efa(host, id) != nullptr;
@@ -59,7 +60,7 @@ bool add_unit(Hardware& hardware, model::Resource resource, const std::string& i
   return true;
 }
 
-bool add_claimed(Hardware& hardware, const std::string& name, const HostScan& host) {
+bool add_claimed(HeldIds& hardware, const std::string& name, const HostScan& host) {
   const auto parsed = core::parse_pool_name(name);
   if (!parsed) return false;
   const core::Hardware held = core::hardware_of(*parsed, host);
@@ -75,8 +76,8 @@ bool is_offered_here(const Allocation& one, const std::string& driver) {
   return one.claim.empty() ? model::parse_resource(one.resource_name).has_value() : one.resource_name == driver;
 }
 
-HeldDevice held_device(int index, const std::set<int>& cores, const HostScan& host) {
-  HeldDevice held;
+ExplainedDevice held_device(int index, const std::set<int>& cores, const HostScan& host) {
+  ExplainedDevice held;
   held.index = index;
   held.cores.assign(cores.begin(), cores.end());
   const model::NeuronDevice* device = model::find_device(host.devices, index);
@@ -107,8 +108,8 @@ HeldDevice held_device(int index, const std::set<int>& cores, const HostScan& ho
   return held;
 }
 
-HeldEfa held_efa(const std::string& name, const HostScan& host, const allocator::NodeTopology& topology) {
-  HeldEfa held;
+ExplainedEfa held_efa(const std::string& name, const HostScan& host, const allocator::NodeTopology& topology) {
+  ExplainedEfa held;
   held.name = name;
   const model::EfaInterface* efa = find_efa(host, name);
   if (efa == nullptr) return held;
@@ -121,7 +122,7 @@ HeldEfa held_efa(const std::string& name, const HostScan& host, const allocator:
 
 // The driver's report on one device of a claim: the worst health of its parts; degraded is healthy.
 KubeletView view_of_driver(const std::string& name, const HostScan& host) {
-  Hardware hardware;
+  HeldIds hardware;
   if (!add_claimed(hardware, name, host)) return KubeletView::unknown;
   std::vector<model::HealthState> states;
   for (const auto& [index, cores] : hardware.cores) states.push_back(held_device(index, cores, host).health.state);
@@ -141,7 +142,7 @@ KubeletView view_of_kubelet(const Allocation& one, const std::string& id, const 
   return healthy ? KubeletView::healthy : KubeletView::unhealthy;
 }
 
-HeldUnits add_allocation(Hardware& hardware, const Allocation& one, const ExplainFacts& facts) {
+HeldUnits add_allocation(HeldIds& hardware, const Allocation& one, const ExplainFacts& facts) {
   HeldUnits units{one.resource_name, one.claim, one.ids, {}, {}, one.admin_access};
   const auto resource = model::parse_resource(one.resource_name);
   for (const std::string& id : one.ids) {
@@ -154,11 +155,11 @@ HeldUnits add_allocation(Hardware& hardware, const Allocation& one, const Explai
 }
 
 // Hardware of each container of the node, by "namespace/pod/container".
-std::map<std::string, Hardware> all_holdings(const ExplainFacts& facts) {
-  std::map<std::string, Hardware> all;
+std::map<std::string, HeldIds> all_holdings(const ExplainFacts& facts) {
+  std::map<std::string, HeldIds> all;
   for (const Allocation& one : facts.allocations) {
     if (one.container.empty() || !is_offered_here(one, facts.driver)) continue;
-    Hardware& hardware = all[model::holder_name(one)];
+    HeldIds& hardware = all[model::holder_name(one)];
     if (!one.admin_access) static_cast<void>(add_allocation(hardware, one, facts));
   }
   return all;
@@ -191,7 +192,7 @@ std::string head_of(const Reason& reason) {
   return words.substr(0, words.find(','));
 }
 
-void add_efas(Nearness& nearness, const NodeTopology& topology, const Hardware& hardware,
+void add_efas(Nearness& nearness, const NodeTopology& topology, const HeldIds& hardware,
               const std::vector<int>& devices) {
   std::vector<int> chosen;
   ChooseRequest request;
@@ -206,7 +207,7 @@ void add_efas(Nearness& nearness, const NodeTopology& topology, const Hardware& 
   nearness.best_efas = explain_efas(topology, request, choose_efas(topology, request).ids).nearest;
 }
 
-std::vector<int> free_devices(const model::HostScan& host, const std::map<std::string, Hardware>& all,
+std::vector<int> free_devices(const model::HostScan& host, const std::map<std::string, HeldIds>& all,
                               const std::string& holder) {
   std::vector<int> free;
   for (const model::NeuronDevice& device : host.devices) {
@@ -217,7 +218,7 @@ std::vector<int> free_devices(const model::HostScan& host, const std::map<std::s
   return free;
 }
 
-Nearness nearness_of(const model::HostScan& host, const NodeTopology& topology, const Hardware& hardware,
+Nearness nearness_of(const model::HostScan& host, const NodeTopology& topology, const HeldIds& hardware,
                      const std::vector<int>& free) {
   Nearness nearness;
   std::vector<int> devices;
@@ -255,17 +256,17 @@ Nearness nearness_of(const model::HostScan& host, const NodeTopology& topology, 
 }
 
 void finish(ExplainedContainer& container, const std::string& holder, const ExplainFacts& facts,
-            const std::map<std::string, Hardware>& all) {
-  const Hardware& hardware = all.at(holder);
+            const std::map<std::string, HeldIds>& all) {
+  const HeldIds& hardware = all.at(holder);
   const allocator::NodeTopology topology = allocator::make_topology(facts.host);
   for (const auto& [index, cores] : hardware.cores) {
-    HeldDevice& device = container.devices.emplace_back(held_device(index, cores, facts.host));
+    ExplainedDevice& device = container.devices.emplace_back(held_device(index, cores, facts.host));
     for (const auto& [other, theirs] : all) {
       if (other != holder && theirs.cores.contains(index)) device.shared_with.push_back(other);
     }
   }
   for (const std::string& name : hardware.efas) {
-    HeldEfa& efa = container.efas.emplace_back(held_efa(name, facts.host, topology));
+    ExplainedEfa& efa = container.efas.emplace_back(held_efa(name, facts.host, topology));
     efa.is_near = std::ranges::any_of(efa.nearest_to, [&](int index) { return hardware.cores.contains(index); });
   }
   container.nearness = nearness_of(facts.host, topology, hardware, free_devices(facts.host, all, holder));
@@ -299,7 +300,7 @@ ExplainedPod explain_pod(const ExplainFacts& facts, std::string_view pod_namespa
       continue;
     }
     if (one.ids.empty()) continue;
-    Hardware unused;
+    HeldIds unused;
     ExplainedContainer& container = containers[model::holder_name(one)];
     container.name = one.container;
     container.units.push_back(add_allocation(unused, one, facts));
@@ -323,8 +324,8 @@ bool HeldUnits::has_unhealthy() const {
 
 bool has_faults(const ExplainedPod& pod) {
   return std::ranges::any_of(pod.containers, [](const ExplainedContainer& container) {
-    const auto unhealthy_device = [](const HeldDevice& device) { return is_fault(device.health); };
-    const auto unhealthy_efa = [](const HeldEfa& efa) { return !efa.facts || is_fault(efa.facts->health); };
+    const auto unhealthy_device = [](const ExplainedDevice& device) { return is_fault(device.health); };
+    const auto unhealthy_efa = [](const ExplainedEfa& efa) { return !efa.facts || is_fault(efa.facts->health); };
     const auto withheld = [](const HeldUnits& units) { return !units.unknown.empty() || units.has_unhealthy(); };
     return std::ranges::any_of(container.devices, unhealthy_device) ||
            std::ranges::any_of(container.efas, unhealthy_efa) || std::ranges::any_of(container.units, withheld);

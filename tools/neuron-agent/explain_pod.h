@@ -29,7 +29,7 @@ struct HeldUnits {
   [[nodiscard]] bool has_unhealthy() const;  // for the kubelet
 };
 
-struct HeldDevice {
+struct ExplainedDevice {
   int index = 0;
   std::optional<model::NeuronDevice> facts;  // of the scan, with health; nullopt: not found on the machine
   std::vector<int> cores;                    // global logical ids, ascending; empty: their number is unknown
@@ -40,7 +40,7 @@ struct HeldDevice {
   std::vector<std::string> shared_with;      // "namespace/pod/container" of others that hold some of it
 };
 
-struct HeldEfa {
+struct ExplainedEfa {
   std::string name;
   std::optional<model::EfaInterface> facts;  // as above
   std::vector<int> nearest_to;               // devices of the node, ascending
@@ -66,8 +66,8 @@ struct Nearness {
 struct ExplainedContainer {
   std::string name;
   std::vector<HeldUnits> units;
-  std::vector<HeldDevice> devices;  // ascending index
-  std::vector<HeldEfa> efas;        // ascending name
+  std::vector<ExplainedDevice> devices;  // ascending index
+  std::vector<ExplainedEfa> efas;        // ascending name
   Nearness nearness;
 };
 

@@ -38,18 +38,18 @@ std::string marked(std::string words, model::Origin origin) {
   return origin == model::Origin::assumed ? words + '*' : words;
 }
 
-std::string address_of(const HeldDevice& device) {
+std::string address_of(const ExplainedDevice& device) {
   if (!device.facts || !device.facts->bdf) return "unknown";
   return marked(model::to_string(device.facts->bdf->value), device.facts->bdf->origin);
 }
 
-std::string numa_of(const HeldDevice& device) {
+std::string numa_of(const ExplainedDevice& device) {
   if (!device.facts || !device.facts->numa_node) return "unknown";
   const int node = device.facts->numa_node->value;
   return marked(node < 0 ? "none" : std::to_string(node), device.facts->numa_node->origin);
 }
 
-std::string health_of(const HeldDevice& device) {
+std::string health_of(const ExplainedDevice& device) {
   std::string words = state_words(device.health);
   if (!device.device_is.empty()) words += " (the device is " + device.device_is + " because of another of its cores)";
   return words;
@@ -58,13 +58,13 @@ std::string health_of(const HeldDevice& device) {
 std::string devices_table(const ExplainedContainer& container) {
   if (container.devices.empty()) return "";
   std::vector<Row> rows = {{"device", "PCI address", "NUMA", "cores", "physical", "health"}};
-  for (const HeldDevice& device : container.devices) {
+  for (const ExplainedDevice& device : container.devices) {
     rows.push_back({"neuron" + std::to_string(device.index), address_of(device), numa_of(device),
                     or_unknown(format_int_list(device.cores)) + (device.whole ? "" : " (a part)"),
                     or_unknown(format_int_list(device.physical_cores)), health_of(device)});
   }
   std::string text = table(rows);
-  for (const HeldDevice& device : container.devices) {
+  for (const ExplainedDevice& device : container.devices) {
     for (const std::string& other : device.shared_with) {
       text += "  neuron" + std::to_string(device.index) + " is shared with " + other + '\n';
     }
@@ -75,7 +75,7 @@ std::string devices_table(const ExplainedContainer& container) {
 std::string efas_table(const ExplainedContainer& container) {
   if (container.efas.empty()) return "";
   std::vector<Row> rows = {{"interface", "PCI address", "NUMA", "nearest to", "health"}};
-  for (const HeldEfa& efa : container.efas) {
+  for (const ExplainedEfa& efa : container.efas) {
     if (!efa.facts) {
       rows.push_back({efa.name, "unknown", "unknown", "unknown", "not found on the machine"});
       continue;
@@ -153,11 +153,11 @@ std::vector<Fault> faults_of(const ExplainedPod& pod) {
   std::vector<Fault> faults;
   std::set<std::string> seen;
   for (const ExplainedContainer& container : pod.containers) {
-    for (const HeldDevice& device : container.devices) {
+    for (const ExplainedDevice& device : container.devices) {
       const std::string name = "neuron" + std::to_string(device.index);
       if (is_fault(device.health) && seen.insert(name).second) faults.push_back({name, device.health});
     }
-    for (const HeldEfa& efa : container.efas) {
+    for (const ExplainedEfa& efa : container.efas) {
       if (!seen.insert(efa.name).second) continue;
       if (!efa.facts) {
         faults.push_back({efa.name,
@@ -228,7 +228,7 @@ std::string why_lines(const ExplainedPod& pod) {
 bool has_assumed(const ExplainedPod& pod) {
   const auto is = [](const auto& maybe) { return maybe && maybe->origin == model::Origin::assumed; };
   for (const ExplainedContainer& container : pod.containers) {
-    for (const HeldDevice& device : container.devices) {
+    for (const ExplainedDevice& device : container.devices) {
       if (device.facts && (is(device.facts->bdf) || is(device.facts->numa_node))) return true;
     }
   }

@@ -26,7 +26,7 @@ struct Report {
 // process has one thread. With JSON, `cannot_tell` has a document too.
 [[nodiscard]] Report check_node(const Options& options);
 
-// Reports on the configuration in the file of `--claim` (plugin/dra/claim/claim_check.h). Reads nothing else, and
+// Reports on the configuration in the file of `--claim` (plugin/dra/claim/claim_config.h). Reads nothing else, and
 // blocks on that file. With JSON, `cannot_tell` has a document too.
 [[nodiscard]] Report check_claim(const Options& options);
 

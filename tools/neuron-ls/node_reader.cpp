@@ -117,14 +117,14 @@ std::string path_in(const std::string& root, const std::string& path) {
 
 Absence without_device_nodes(const model::HostScan& scan, const std::string& root) {
   return {
-      "the Neuron driver shows " + render::counted(scan.devices.size(), "device") + ", but there is no device node " +
+      "the Neuron driver shows " + counted(scan.devices.size(), "device") + ", but there is no device node " +
           path_in(root, "dev/neuron*"),
       "in a container: request aws.amazon.com/neuron (Kubernetes) or pass --device /dev/neuron0 (docker); on a host: "
       "check the udev rules of package aws-neuronx-dkms"};
 }
 
 Absence without_driver(const model::HostScan& scan, const std::string& root) {
-  return {render::counted(static_cast<std::size_t>(scan.neuron_pci_functions), "Neuron PCI function") +
+  return {counted(static_cast<std::size_t>(scan.neuron_pci_functions), "Neuron PCI function") +
               " found, but the kernel driver is not loaded: there is no " + path_in(root, "sys/class/neuron_device"),
           "run: modprobe neuron; if there is no such module, install package aws-neuronx-dkms"};
 }
@@ -141,8 +141,8 @@ Absence without_hardware(const model::HostScan& scan, const std::string& root) {
   const std::string pci = path_in(root, "sys/bus/pci/devices");
   if (type != nullptr && type->device_count > 0) {
     return {"an instance of type " + type->name + " has " +
-                render::counted(static_cast<std::size_t>(type->device_count), "Neuron device") + ", but none is in " +
-                pci + " and no driver is loaded",
+                counted(static_cast<std::size_t>(type->device_count), "Neuron device") + ", but none is in " + pci +
+                " and no driver is loaded",
             "mount /sys of the host here; if it is mounted, stop and start the instance"};
   }
   const std::string where = scan.instance_type.empty() ? "" : " (instance type " + printable(scan.instance_type) + ")";

@@ -4,6 +4,7 @@
 #include <array>
 #include <set>
 
+#include "agent/base/parse.h"
 #include "tools/render/node_view.h"
 #include "tools/render/text.h"
 

@@ -85,10 +85,6 @@ std::size_t display_width(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, starts_code_point));
 }
 
-std::string counted(std::size_t count, const std::string& noun) {
-  return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
-}
-
 std::string shorten(std::string_view text, std::size_t max_width) {
   constexpr std::string_view kDots = "...";
   if (display_width(text) <= max_width) return std::string(text);

@@ -19,9 +19,6 @@ namespace neuron::render {
 // least 3.
 [[nodiscard]] std::string shorten(std::string_view text, std::size_t max_width);
 
-// "1 device", "3 devices".
-[[nodiscard]] std::string counted(std::size_t count, const std::string& noun);
-
 // Numbers or texts with `between` between them.
 template <typename List>
 [[nodiscard]] std::string joined(const List& values, std::string_view between) {

@@ -1,95 +1,16 @@
 #include "plugin/dra/claim/claim_grant.h"
 
 #include <algorithm>
-#include <array>
-#include <functional>
 #include <memory>
-#include <string_view>
 #include <utility>
 
 #include "agent/base/parse.h"
 #include "agent/core/ultraserver.h"
-#include "agent/kube/answers.h"
 #include "agent/model/snapshot.h"
 #include "plugin/dra/claim/claim_record.h"
 
 namespace neuron::plugin::dra {
 namespace {
-
-using nlohmann::json;
-
-// A kind has one field, which takes one of a few numbers.
-struct ConfigKind {
-  std::string_view name;
-  std::string_view field;
-  std::vector<int> accepted;
-  std::optional<int> RequestConfig::*member;
-};
-
-const std::array<ConfigKind, 2>& config_kinds() {
-  static const std::array<ConfigKind, 2> kAll{
-      {{"NeuronConfig", "logicalNeuronCore", {1, 2}, &RequestConfig::lnc},
-       {"UltraServerConfig", "ultraserverMode", {1, 2, 4}, &RequestConfig::ultraserver_mode}}};
-  return kAll;
-}
-
-constexpr std::array<std::string_view, 3> kApiVersions{"neuron.aws.com/v1", "neuron.aws.com/v1alphav1",
-                                                       "resource.neuron.aws.com/v1alphav1"};
-constexpr std::size_t kMaxShown = 64;
-
-std::string json_shown(const json& value) {
-  return printable(value.dump(-1, ' ', false, json::error_handler_t::replace), kMaxShown);
-}
-
-Error wrong_config(const std::string& what) {
-  return make_error(ErrorCode::invalid_argument, "error applying config: " + what);
-}
-
-std::string takes(const ConfigKind& kind) {
-  std::string text = std::string(kind.name) + " takes " + std::string(kind.field) + ": ";
-  for (std::size_t i = 0; i < kind.accepted.size(); ++i) {
-    text += (i == 0 ? "" : i + 1 == kind.accepted.size() ? " or " : ", ") + std::to_string(kind.accepted[i]);
-  }
-  return text;
-}
-
-Result<const ConfigKind*> kind_of(const json& parameters) {
-  if (!parameters.is_object()) return fail(wrong_config("the parameters are not an object with apiVersion and kind"));
-  const json& version = kube::member(parameters, "apiVersion");
-  if (!version.is_string() ||
-      std::ranges::find(kApiVersions, version.get_ref<const std::string&>()) == kApiVersions.end()) {
-    return fail(wrong_config("apiVersion is " + json_shown(version) + "; it must be \"neuron.aws.com/v1\" (the older " +
-                             std::string(kApiVersions[1]) + " and " + std::string(kApiVersions[2]) +
-                             " are accepted too)"));
-  }
-  for (const ConfigKind& kind : config_kinds()) {
-    if (kube::text_of(parameters, "kind") == kind.name) return &kind;
-  }
-  return fail(wrong_config("kind is " + json_shown(kube::member(parameters, "kind")) +
-                           "; it must be NeuronConfig or UltraServerConfig"));
-}
-
-// The number of the kind's field, with nothing else beside it.
-Result<int> value_of(const ConfigKind& kind, const json& parameters) {
-  for (const auto& [key, value] : parameters.items()) {
-    if (key == "apiVersion" || key == "kind" || key == kind.field) continue;
-    return fail(
-        wrong_config("strict decoding error: unknown field \"" + printable(key, kMaxShown) + "\"; " + takes(kind)));
-  }
-  const json& value = kube::member(parameters, kind.field);
-  if (value.is_null()) return fail(wrong_config(std::string(kind.field) + " is missing; " + takes(kind)));
-  const bool is_accepted =
-      value.is_number_integer() && std::ranges::any_of(kind.accepted, [&](int number) { return value == number; });
-  if (!is_accepted)
-    return fail(wrong_config(std::string(kind.field) + " is " + json_shown(value) + "; " + takes(kind)));
-  return value.get<int>();
-}
-
-bool is_for(const OpaqueConfig& config, const std::string& request) {
-  const std::string base = request.substr(0, request.find('/'));
-  return config.requests.empty() ||
-         std::ranges::any_of(config.requests, [&](const std::string& name) { return name == request || name == base; });
-}
 
 // A part of a partition gets the ids of the whole, as AWS's script gives them: the driver maps them to the part itself.
 Result<Environment> ultraserver_environment(const model::HostScan& host, int nodes) {
@@ -300,21 +221,6 @@ Result<void> add_values(const KnownClaim& claim, const UsedRequests& used, const
 }
 
 }  // namespace
-
-Result<RequestConfig> config_for(const std::vector<OpaqueConfig>& configs, const std::string& request) {
-  RequestConfig found;
-  for (const bool from_class : {true, false}) {
-    for (const OpaqueConfig& config : configs) {
-      if (config.from_class != from_class) continue;
-      const auto parsed = kube::parse_object(config.parameters, "parameters");
-      const json& parameters = parsed ? *parsed : kube::member(json(), "");
-      TRY_ASSIGN(const ConfigKind* kind, kind_of(parameters));
-      TRY_ASSIGN(const int value, value_of(*kind, parameters));
-      if (is_for(config, request)) found.*(kind->member) = value;
-    }
-  }
-  return found;
-}
 
 Result<Environment> environment_of(const GrantFacts& facts, const std::vector<const PlannedRequest*>& requests) {
   std::vector<const PlannedRequest*> computing;

@@ -23,14 +23,6 @@ struct GrantFacts {
   const grant::GrantOptions& options;
 };
 
-// The opaque configuration that claims and classes attach to the driver's devices
-// (docs/reference/dra.md#opaque-configuration). It is not checked before Prepare, so it is decoded strictly. All of
-// `configs`, one of which each kind may be for a request: those of classes first, and the later one wins. An entry
-// without requests is for all, "chips" is for "chips" and all of its alternatives "chips/first", "chips/first" for that
-// one alone. `request` is the full name of a result's request. Errors: invalid_argument, naming the field and what it
-// takes, of any entry, also of one for other requests.
-[[nodiscard]] Result<RequestConfig> config_for(const std::vector<OpaqueConfig>& configs, const std::string& request);
-
 // The variables of a container that uses `requests`, of one or more claims: NEURON_RT_VISIBLE_CORES over all of them,
 // as the container counts the devices that it sees; NEURON_LOGICAL_NC_CONFIG where a request configures it, or where
 // Allocate would set it (agent/grant/grant.h); those of the UltraServer

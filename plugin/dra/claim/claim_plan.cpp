@@ -10,7 +10,7 @@
 #include "agent/base/parse.h"
 #include "agent/core/hardware.h"
 #include "agent/core/logical_cores.h"
-#include "plugin/dra/claim/claim_grant.h"
+#include "plugin/dra/claim/claim_config.h"
 #include "plugin/dra/claim/claim_record.h"
 #include "plugin/dra/slices/pool.h"
 

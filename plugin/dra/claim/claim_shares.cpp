@@ -8,6 +8,7 @@
 
 #include "agent/allocator/shares.h"
 #include "agent/core/hardware.h"
+#include "plugin/dra/claim/claim_config.h"
 #include "plugin/dra/claim/claim_grant.h"
 
 namespace neuron::plugin::dra {

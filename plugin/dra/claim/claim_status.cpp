@@ -81,25 +81,8 @@ std::string claim_status_text(const ClaimRecord& record, std::string_view driver
 ClaimStatusWriter::ClaimStatusWriter(Settings settings, Ports ports, kube::Api& api, const Clock& clock)
     : settings_(std::move(settings)), ports_(std::move(ports)), api_(api), clock_(clock) {}
 
-void ClaimStatusWriter::changed() {
-  const MutexLock lock(mutex_);
-  ++wakes_;
-  woken_.notify_all();
-}
-
 void ClaimStatusWriter::run(const std::stop_token& stop) {
-  const std::stop_callback on_stop(stop, [this] { changed(); });
-  std::uint64_t wakes = 0;
-  while (!stop.stop_requested()) {
-    {
-      const MutexLock lock(mutex_);
-      wakes = wakes_;
-    }
-    const auto until = std::chrono::steady_clock::now() + turn();
-    const MutexLock lock(mutex_);
-    while (wakes_ == wakes && woken_.wait_until(mutex_, until) == std::cv_status::no_timeout) {
-    }
-  }
+  loop_.run(stop, [this] { return turn(); });
 }
 
 milliseconds ClaimStatusWriter::turn() {

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <stop_token>
@@ -11,7 +9,7 @@
 #include <utility>
 
 #include "agent/base/clock.h"
-#include "agent/base/mutex.h"
+#include "agent/base/turn_loop.h"
 #include "agent/grant/grant.h"
 #include "agent/kube/api.h"
 #include "agent/kube/limits.h"
@@ -46,10 +44,10 @@ class ClaimStatusWriter {
   // `api` and `clock` must outlive it.
   ClaimStatusWriter(Settings settings, Ports ports, kube::Api& api, const Clock& clock);
 
-  void changed() EXCLUDES(mutex_);  // the records may have
+  void changed() { loop_.wake(); }  // the records may have
 
   // Until `stop` is requested and a call in flight has ended (ApiClient::close() ends it).
-  void run(const std::stop_token& stop) EXCLUDES(mutex_);
+  void run(const std::stop_token& stop);
 
   // One step of run(): writes what is not written, until a call fails; the time until the next. For tests.
   [[nodiscard]] std::chrono::milliseconds turn();
@@ -71,9 +69,7 @@ class ClaimStatusWriter {
   std::map<std::string, std::string> done_;  // uid of a claim and its resourceVersion as it was prepared
   std::string error_;                        // as logged last
 
-  Mutex mutex_;
-  std::condition_variable_any woken_;
-  std::uint64_t wakes_ GUARDED_BY(mutex_) = 0;
+  TurnLoop loop_;
 };
 
 }  // namespace neuron::plugin::dra

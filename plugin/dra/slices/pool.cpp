@@ -5,7 +5,6 @@
 #include <set>
 #include <string_view>
 
-#include "agent/core/catalogue.h"
 #include "agent/model/health.h"
 
 namespace neuron::plugin::dra {
@@ -171,7 +170,7 @@ class PoolMaker {
               1, memory_of(devices) / std::max(core_count(name.device), 1));
   }
   void add(const GroupName& name) {
-    const std::vector<int> devices = members_of(name, ring_size(node_));
+    const std::vector<int> devices = members_of(name, core::ring_size(node_.snapshot().host));
     if (devices.empty()) return;
     set_parts(append(name, DeviceKind::group, group_attributes(node_, devices), first_reason(devices)), devices,
               cores_of(devices), memory_of(devices));
@@ -277,16 +276,9 @@ Pool make_pool(const grant::NodeUnits& node, const PoolOptions& options, const s
   return PoolMaker(node, options, held).make();
 }
 
-int ring_size(const grant::NodeUnits& node) {
-  const auto* type = core::find_instance_type(node.snapshot().host.instance_type);
-  const std::vector<int>& units = node.units(Resource::neuron);
-  const int indices = units.empty() ? 0 : units.back() + 1;
-  return type != nullptr ? std::max(type->device_count, indices) : indices;
-}
-
 std::vector<Group> groups_of(const grant::NodeUnits& node) {
   const allocator::NodeTopology& topology = node.topology();
-  const int indices = ring_size(node);
+  const int indices = core::ring_size(node.snapshot().host);
   if (indices < 2) return {};
   Links links;
   for (const auto& device : topology.devices) links[device.index] = device.neighbours;

@@ -85,7 +85,7 @@ enum class Shares { off, on, automatic };            // --dra-shares; automatic:
 enum class UltraServer { node, devices };            // --dra-ultraserver: offered as one device, or as its devices
 
 struct PoolOptions {
-  std::string driver = "neuron.aws.com";  // --dra-driver-name, of the taint's key
+  std::string driver{core::kDefaultDriverName};  // --dra-driver-name, of the taint's key
   Partitions partitions = Partitions::none;
   Shares shares = Shares::automatic;  // without effect beside partitions, whose counters do not count shares
   // --core-devices: these are offered as their cores alone, without counters; nullopt or beside partitions: none.
@@ -108,10 +108,6 @@ struct Pool {
 // UltraServer is not offered as one device, and vice versa. Names that this driver cannot have published are ignored.
 [[nodiscard]] Pool make_pool(const grant::NodeUnits& node, const PoolOptions& options,
                              const std::vector<std::string>& held);
-
-// The number of device indices on the ring, for members_of(): that of the instance type, or one more than the greatest
-// index.
-[[nodiscard]] int ring_size(const grant::NodeUnits& node);
 
 struct Group {
   GroupName name;

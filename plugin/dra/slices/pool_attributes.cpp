@@ -64,7 +64,7 @@ void add_aws_group_ids(Attributes& all, const std::optional<core::DeviceGroupIds
 // being a device (docs/dra-partitions.md).
 void add_aligned_group_ids(Attributes& all, const grant::NodeUnits& node, int device) {
   const allocator::NodeTopology& topology = node.topology();
-  const int indices = ring_size(node);
+  const int indices = core::ring_size(node.snapshot().host);
   for (const int size : {2, 3, 4, 6, 8}) {
     const bool lacks_id = topology.groups_of_torus ? size == 2 : topology.ring || topology.line;
     if (lacks_id && 2 * size <= indices) all["group" + std::to_string(size) + "_id"] = std::int64_t{device / size};
@@ -75,7 +75,7 @@ void add_aligned_group_ids(Attributes& all, const grant::NodeUnits& node, int de
 void add_torus_place(Attributes& all, const grant::NodeUnits& node, const model::NeuronDevice& device) {
   const bool trainium =
       device.family && *device.family != model::Family::inferentia && *device.family != model::Family::inferentia2;
-  if (!trainium || ring_size(node) < 2) return;
+  if (!trainium || core::ring_size(node.snapshot().host) < 2) return;
   all["topology_x"] = std::int64_t{device.index / 4};
   all["topology_y"] = std::int64_t{device.index % 4};
   all["topology4_id"] = std::int64_t{device.index / 4};

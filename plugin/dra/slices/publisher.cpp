@@ -19,14 +19,9 @@ SlicePublisher::SlicePublisher(kube::Api& api, Settings settings, const Clock& c
 
 // ---- From other threads
 
-void SlicePublisher::wake() {
-  ++wakes_;
-  woken_.notify_all();
-}
-
 void SlicePublisher::stored_changed() {
   if (!stored_due_) stored_due_ = clock_.now() + kStoredPause;
-  wake();
+  loop_.wake();
 }
 
 void SlicePublisher::set_pool(Pool pool) {
@@ -35,13 +30,13 @@ void SlicePublisher::set_pool(Pool pool) {
   const milliseconds pause = pool_ ? kPoolPause : milliseconds(0);  // the first is published at once
   if (!pool_due_) pool_due_ = clock_.now() + pause;
   pool_ = std::make_shared<const Pool>(std::move(pool));
-  wake();
+  loop_.wake();
 }
 
 void SlicePublisher::compare_again() {
   const MutexLock lock(mutex_);
   compare_ = true;
-  wake();
+  loop_.wake();
 }
 
 PublishState SlicePublisher::state() const {
@@ -102,18 +97,7 @@ void SlicePublisher::run(const std::stop_token& stop) {
     const kube::WatchPlace place{kSlicesPath, "spec.driver=" + settings_.driver + ",spec.nodeName=" + settings_.node};
     kube::ObjectWatch(api_, place, *this, clock_).run(inner);
   });
-  const std::stop_callback on_stop(stop, [this] {
-    const MutexLock lock(mutex_);
-    wake();
-  });
-  std::uint64_t wakes = 0;
-  while (!stop.stop_requested()) {
-    const auto until = std::chrono::steady_clock::now() + turn();
-    const MutexLock lock(mutex_);
-    while (wakes_ == wakes && woken_.wait_until(mutex_, until) == std::cv_status::no_timeout) {
-    }
-    wakes = wakes_;
-  }
+  loop_.run(stop, [this] { return turn(); });
 }
 
 // When the next work is due; nullopt: none is.

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,6 +13,7 @@
 #include "agent/base/clock.h"
 #include "agent/base/mutex.h"
 #include "agent/base/result.h"
+#include "agent/base/turn_loop.h"
 #include "agent/kube/answers.h"
 #include "agent/kube/limits.h"
 #include "agent/kube/object_watch.h"
@@ -302,7 +302,6 @@ class SlicePublisher final : public kube::WatchSink {
   };
   [[nodiscard]] Task next_task() EXCLUDES(mutex_);
   [[nodiscard]] std::optional<SteadyTime> due_time() REQUIRES(mutex_);
-  void wake() REQUIRES(mutex_);
   void stored_changed() REQUIRES(mutex_);
   void check_server();
   void write(const Task& task);
@@ -317,9 +316,8 @@ class SlicePublisher final : public kube::WatchSink {
   kube::Backoff backoff_;              // the same
   std::vector<std::string> left_out_;  // the same; logged last
 
+  TurnLoop loop_;
   mutable Mutex mutex_;
-  std::condition_variable_any woken_;
-  std::uint64_t wakes_ GUARDED_BY(mutex_) = 0;
   PoolPtr pool_ GUARDED_BY(mutex_);
   std::optional<SteadyTime> pool_due_ GUARDED_BY(mutex_);    // it differs from the written one: when to write
   std::optional<SteadyTime> stored_due_ GUARDED_BY(mutex_);  // the watch saw a change: when to compare

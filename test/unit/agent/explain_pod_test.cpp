@@ -110,7 +110,7 @@ TEST(ExplainPod, CoresOfAPartAreJudgedByTheirOwn) {
   const ExplainedPod high = explain_pod(facts, "training", "high");
   ASSERT_EQ(low.containers[0].devices.size(), 1U);
   EXPECT_NE(has_faults(low), has_faults(high)) << "physical core 7 is behind one of them only";
-  const HeldDevice& device = low.containers[0].devices[0];
+  const ExplainedDevice& device = low.containers[0].devices[0];
   EXPECT_FALSE(device.whole);
   EXPECT_EQ(device.physical_cores.size(), 4U);
   EXPECT_THAT(device.shared_with, ElementsAre("training/high/main"));

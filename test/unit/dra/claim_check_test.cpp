@@ -1,4 +1,4 @@
-#include "plugin/dra/claim/claim_check.h"
+#include "plugin/dra/claim/claim_config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,6 @@
 #include <fstream>
 #include <iterator>
 
-#include "plugin/dra/claim/claim_grant.h"
 #include "test/fakes/paths.h"
 #include "test/unit/dra/claim_texts.h"
 

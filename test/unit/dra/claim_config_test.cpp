@@ -1,4 +1,4 @@
-#include "plugin/dra/claim/claim_grant.h"
+#include "plugin/dra/claim/claim_config.h"
 
 #include <gtest/gtest.h>
 
@@ -76,6 +76,17 @@ TEST(ClaimConfig, Pain37ErrorsSayTheFieldAndWhatItTakes) {
   EXPECT_THAT(error_of(text), testing::HasSubstr("logicalNeuronCore is \"1\""));
   text["logicalNeuronCore"] = 1.5;
   EXPECT_THAT(error_of(text), testing::HasSubstr("logicalNeuronCore is 1.5"));
+}
+
+TEST(ClaimConfig, ProblemAndFixOfARefusalAreApart) {
+  const auto refusal = [](const json& parameters) { return refusal_of(config(false, {}, parameters)); };
+  EXPECT_EQ(refusal(neuron_config(1)), std::nullopt);
+  json other = neuron_config(1);
+  other["kind"] = "a; b";
+  EXPECT_EQ(refusal(other),
+            (ConfigRefusal{"error applying config: kind is \"a; b\"", "it must be NeuronConfig or UltraServerConfig"}));
+  EXPECT_EQ(error_of(other), refusal(other)->problem + "; " + refusal(other)->fix);
+  EXPECT_EQ(refusal("; "), (ConfigRefusal{error_of("; "), ""}));
 }
 
 TEST(ClaimConfig, AnEntryForAnotherRequestIsLookedAtToo) {

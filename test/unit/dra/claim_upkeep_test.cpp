@@ -6,6 +6,19 @@
 namespace neuron::plugin::dra {
 namespace {
 
+// Counts the questions: the loop asks at least twice a turn.
+class CountingClock final : public Clock {
+ public:
+  [[nodiscard]] SteadyTime now() const override {
+    ++asked_;
+    return std::chrono::steady_clock::now();
+  }
+  [[nodiscard]] int asked() const { return asked_; }
+
+ private:
+  mutable std::atomic<int> asked_{0};
+};
+
 // The upkeep on a thread of its own; its repairs run, or hang until the test lets them go on.
 class ClaimUpkeepTest : public ClaimsTest {
  protected:
@@ -20,7 +33,7 @@ class ClaimUpkeepTest : public ClaimsTest {
         agent_->store, agent_->sweep, ClaimUpkeep::Settings{cdi(), directory()},
         ClaimUpkeep::Ports{
             [this](std::function<void()> job) { take(std::move(job)); },
-            [this](std::function<void()> job) { workers_.run(std::move(job)); }, [this] { ++changes_; }, system_clock_,
+            [this](std::function<void()> job) { workers_.run(std::move(job)); }, [this] { ++changes_; }, loop_clock_,
             [this](const std::string& directory) { return is_unwatched_ ? std::nullopt : CdiWatch::open(directory); }});
   }
   void TearDown() override {
@@ -53,6 +66,15 @@ class ClaimUpkeepTest : public ClaimsTest {
     }
     return true;
   }
+  // Until the loop has turned at least three times, each for a change of the node.
+  [[nodiscard]] bool wait_turned() {
+    constexpr int kMostPerTurn = 4;
+    const int before = loop_clock_.asked();
+    return wait_until([&] {
+      upkeep_->node_changed();
+      return loop_clock_.asked() >= before + 3 * kMostPerTurn;
+    });
+  }
   [[nodiscard]] bool wait_written() {
     return wait_until([this] { return std::filesystem::exists(cdi_file("uid-a")); });
   }
@@ -60,7 +82,7 @@ class ClaimUpkeepTest : public ClaimsTest {
   std::string text_;
   std::atomic<int> changes_{0};
   std::atomic<bool> is_unwatched_{false};
-  const SystemClock system_clock_;
+  const CountingClock loop_clock_;
   Workers workers_;
   std::optional<ClaimUpkeep> upkeep_;
   std::jthread thread_;
@@ -109,8 +131,7 @@ TEST_F(ClaimUpkeepTest, ADirectoryThatHangsHoldsUpNeitherTheStartNorTheEnd) {
   start();
   EXPECT_FALSE(upkeep_->await_first());
   EXPECT_TRUE(wait_until([this] { return prepare("a").error.find("its file system hangs") != std::string::npos; }));
-  upkeep_->node_changed();
-  std::this_thread::sleep_for(ClaimUpkeep::kPause * 2);
+  EXPECT_TRUE(wait_turned());
   EXPECT_EQ(hanging(), 1U) << "not joined by another";
   const auto begin = std::chrono::steady_clock::now();
   thread_ = {};

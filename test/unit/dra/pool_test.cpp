@@ -383,12 +383,12 @@ TEST(Pool, ANodeWithoutHardwareIsEmpty) {
 TEST(Pool, MembersOfANameAreThoseOfItsDevice) {
   for (const core::InstanceType& type : core::all_instance_types()) {
     const TestNode node(type.name);
-    const grant::NodeUnits units = node.units();
     for (const PoolDevice& device : node.pool().devices) {
       const auto name = parse_pool_name(device.name);
       ASSERT_TRUE(name) << device.name;
       if (const auto* group = std::get_if<GroupName>(&*name)) {
-        EXPECT_EQ(members_of(*group, ring_size(units)), device.devices) << type.name << " " << device.name;
+        EXPECT_EQ(members_of(*group, core::ring_size(node.snapshot->host)), device.devices)
+            << type.name << " " << device.name;
       }
     }
   }

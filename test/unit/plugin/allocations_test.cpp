@@ -274,7 +274,7 @@ TEST_F(AllocationsTest, ANicThatIsOfferedAgainFreesTheDevicesOfItsOldContainer) 
     }
     next_container();
   }
-  clock.advance(Ledger::kMaxAdmission + std::chrono::milliseconds(1));
+  clock.advance(kMaxAdmission + std::chrono::milliseconds(1));
   static_cast<void>(allocations.prefer(model::Resource::efa, {node->id_of(model::Resource::efa, 3)}, {}, 1));
   EXPECT_EQ(healthy(model::Resource::neuroncore), 2)
       << "the container of NIC 3 has ended, and with it its hold on device 3";

@@ -281,9 +281,9 @@ std::vector<PodView> DeviceManager::pods() {
   return list;
 }
 
-std::vector<HeldDevice> DeviceManager::allocatable_devices() {
+std::vector<DeviceId> DeviceManager::allocatable_devices() {
   MutexLock lock(mutex_);
-  std::vector<HeldDevice> list;
+  std::vector<DeviceId> list;
   for (const auto& [resource, ids] : healthy_) {
     for (const std::string& id : ids) {
       const std::vector<int>& nodes = devices_[resource][id].numa_nodes;

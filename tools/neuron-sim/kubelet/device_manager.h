@@ -69,7 +69,7 @@ class DeviceManager {
   // All active pods, by namespace and name, one under admission included.
   [[nodiscard]] std::vector<PodView> pods();
   // Healthy devices of every resource, one entry per device and NUMA node.
-  [[nodiscard]] std::vector<HeldDevice> allocatable_devices();
+  [[nodiscard]] std::vector<DeviceId> allocatable_devices();
 
   // --- life ---
   // The kubelet process dies: all but the pods is forgotten, and an admission in flight fails.

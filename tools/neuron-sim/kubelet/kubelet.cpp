@@ -34,7 +34,7 @@ bool is_extended_resource_name(std::string_view name) {
   return is_qualified_part(domain, 253) && is_qualified_part(name.substr(slash + 1)) && !domain.ends_with(kOwn);
 }
 
-void fill(v1::ContainerDevices& out, const HeldDevice& device) {
+void fill(v1::ContainerDevices& out, const DeviceId& device) {
   out.set_resource_name(device.resource);
   out.add_device_ids(device.id);
   if (device.numa_node) out.mutable_topology()->add_nodes()->set_id(*device.numa_node);
@@ -67,7 +67,7 @@ void fill(v1::PodResources& out, const PodView& pod) {
     if (container.kind == ContainerKind::init) continue;  // only those that keep running are shown
     auto* view = out.add_containers();
     view->set_name(container.name);
-    for (const HeldDevice& device : container.devices) fill(*view->add_devices(), device);
+    for (const DeviceId& device : container.devices) fill(*view->add_devices(), device);
     for (const auto& [claim, devices] : container.claims) {
       fill(*view->add_dynamic_resources(), pod.ns, claim, devices);
     }
@@ -298,7 +298,7 @@ grpc::Status PodResourcesServer::List(grpc::ServerContext* /*context*/, const v1
 grpc::Status PodResourcesServer::GetAllocatableResources(grpc::ServerContext* /*context*/,
                                                          const v1::AllocatableResourcesRequest* /*request*/,
                                                          v1::AllocatableResourcesResponse* answer) {
-  for (const HeldDevice& device : manager_.allocatable_devices()) fill(*answer->add_devices(), device);
+  for (const DeviceId& device : manager_.allocatable_devices()) fill(*answer->add_devices(), device);
   return grpc::Status::OK;
 }
 

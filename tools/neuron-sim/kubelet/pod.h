@@ -68,17 +68,17 @@ struct ResourceView {
   IdSet healthy, unhealthy;
 };
 
-// One id held by a container; a device on several NUMA nodes has one entry per node.
-struct HeldDevice {
+// One id of a device plugin; a device on several NUMA nodes has one entry per node.
+struct DeviceId {
   std::string resource, id;
   std::optional<std::int64_t> numa_node;
-  friend auto operator<=>(const HeldDevice&, const HeldDevice&) = default;
+  friend auto operator<=>(const DeviceId&, const DeviceId&) = default;
 };
 
 struct ContainerView {
   std::string name;
   ContainerKind kind = ContainerKind::app;
-  std::vector<HeldDevice> devices;
+  std::vector<DeviceId> devices;
   Claims claims = {};
 };
 

@@ -181,7 +181,7 @@ Held held_by(const std::vector<PodView>& pods, const Hardware* hardware) {
   Held held;
   for (const PodView& pod : pods) {
     for (const ContainerView& container : pod.containers) {
-      for (const HeldDevice& device : container.devices) held.add(hardware, device.resource, device.id);
+      for (const DeviceId& device : container.devices) held.add(hardware, device.resource, device.id);
     }
   }
   return held;
@@ -328,7 +328,7 @@ std::string pods_text(const std::vector<PodView>& pods) {
   for (const PodView& pod : pods) {
     for (const ContainerView& container : pod.containers) {
       std::map<std::string, IdSet> held;
-      for (const HeldDevice& device : container.devices) held[device.resource].insert(device.id);
+      for (const DeviceId& device : container.devices) held[device.resource].insert(device.id);
       for (const auto& [claim, devices] : container.claims) held["claim " + claim] = {devices.begin(), devices.end()};
       if (held.empty()) held["-"] = {};
       for (const auto& [resource, ids] : held) {

@@ -7,18 +7,12 @@
 #include <vector>
 
 #include "agent/base/parse.h"
+#include "agent/model/resource.h"
 
 namespace neuron::sim {
 namespace {
 
 constexpr int kMaxUnits = 100'000;
-
-constexpr std::pair<std::string_view, std::string_view> kShortNames[] = {
-    {"neuron", "aws.amazon.com/neuron"},
-    {"neuroncore", "aws.amazon.com/neuroncore"},
-    {"neurondevice", "aws.amazon.com/neurondevice"},
-    {"efa", "vpc.amazonaws.com/efa"},
-};
 
 constexpr std::pair<std::string_view, Verb> kVerbs[] = {
     {"pod", Verb::pod},   {"delete", Verb::remove},   {"start", Verb::start},     {"list", Verb::list},
@@ -155,17 +149,15 @@ Result<void> parse_arguments(Command& command, const Words& words, std::string_v
 }  // namespace
 
 std::string full_resource_name(std::string_view name) {
-  for (const auto& [short_name, full_name] : kShortNames) {
-    if (name == short_name) return std::string(full_name);
+  for (const model::Resource resource : model::kAllResources) {
+    if (name == model::short_name(resource)) return std::string(model::resource_name(resource));
   }
   return std::string(name);
 }
 
 std::string short_resource_name(std::string_view name) {
-  for (const auto& [short_name, full_name] : kShortNames) {
-    if (name == full_name) return std::string(short_name);
-  }
-  return std::string(name);
+  const auto resource = model::parse_resource(name);
+  return std::string(resource ? model::short_name(*resource) : name);
 }
 
 Result<std::pair<std::string, int>> parse_count(std::string_view text) {
