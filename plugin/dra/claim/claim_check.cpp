@@ -7,6 +7,7 @@
 #include "agent/base/parse.h"
 #include "agent/kube/answers.h"
 #include "plugin/dra/claim/claim_grant.h"
+#include "plugin/dra/claim/claim_shares.h"
 
 namespace neuron::plugin::dra {
 namespace {
@@ -60,6 +61,34 @@ void check_entry(const json& entry, const std::string& driver, const std::string
   }
 }
 
+// `wish`: what a request asks for, or one of its alternatives. What it gets of a device of another class is not known.
+void check_cores(const json& wish, const std::string& request, const std::string& driver, const std::string& object,
+                 const std::string& path, CheckedClaims& checked) {
+  const std::string of = text_of(wish, "deviceClassName");
+  const json& amounts = member(member(wish, "capacity"), "requests");
+  const json& cores = member(amounts, "cores");
+  const auto count = cores == 0 ? std::optional<std::int64_t>(0) : kube::parse_quantity(text_of(amounts, "cores"));
+  if ((of != driver && of != "core." + driver) || kube::is_true(wish, "adminAccess") || count != 0) return;
+  ConfigFault fault{ConfigFault::Kind::refused, object, path + ".capacity.requests.cores", shown(cores), "", ""};
+  checked.faults.push_back(with_advice(std::move(fault), no_cores(request).message));
+}
+
+void check_requests(const json& devices, const std::string& driver, const std::string& object, const std::string& path,
+                    CheckedClaims& checked) {
+  const json& requests = list_of(devices, "requests");
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const json& request = requests[i];
+    const std::string name = printable(text_of(request, "name")), at = path + "[" + std::to_string(i) + "]";
+    const json& exactly = member(request, "exactly");  // v1beta1 has its fields in the request itself
+    check_cores(exactly.is_object() ? exactly : request, name, driver, object,
+                exactly.is_object() ? at + ".exactly" : at, checked);
+    const json& alternatives = list_of(request, "firstAvailable");
+    for (std::size_t j = 0; j < alternatives.size(); ++j) {
+      check_cores(alternatives[j], name, driver, object, at + ".firstAvailable[" + std::to_string(j) + "]", checked);
+    }
+  }
+}
+
 // `kind`: of the object, where it says none itself, as in a typed list.
 void check_object(const json& object, std::string kind, const std::string& driver, CheckedClaims& checked) {
   if (const std::string own = text_of(object, "kind"); !own.empty()) kind = own;
@@ -72,10 +101,11 @@ void check_object(const json& object, std::string kind, const std::string& drive
   ++checked.objects;
   const json* owner = &object;
   for (const std::string_view part : split(known->owner, '.')) owner = &member(*owner, part);
+  const std::string name = name_of(kind, member(object, "metadata")), path(known->owner);
+  check_requests(*owner, driver, name, path + ".requests", checked);
   const json& configs = list_of(*owner, "config");
   for (std::size_t i = 0; i < configs.size(); ++i) {
-    const std::string path = std::string(known->owner) + ".config[" + std::to_string(i) + "]";
-    check_entry(configs[i], driver, name_of(kind, member(object, "metadata")), path, checked);
+    check_entry(configs[i], driver, name, path + ".config[" + std::to_string(i) + "]", checked);
   }
 }
 

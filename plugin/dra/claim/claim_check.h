@@ -7,13 +7,14 @@
 
 #include "agent/base/result.h"
 
-// The configuration of claims before there is an allocation: what Prepare would refuse of it, by Prepare's own decoder
-// (config_for). What depends on the node, the other requests of a container or the allocation is not known here.
+// Claims before there is an allocation: what Prepare would refuse of their configuration, by Prepare's own decoder
+// (config_for), and requests for no cores. What depends on the node, the other requests of a container or the
+// allocation is not known here.
 namespace neuron::plugin::dra {
 
 struct ConfigFault {
   enum class Kind {
-    refused,       // Prepare refuses it, whatever request it is for
+    refused,       // Prepare refuses it, whatever request a configuration is for
     other_driver,  // ignored: for another driver, though its parameters are valid for this one
   };
   Kind kind = Kind::refused;

@@ -152,10 +152,7 @@ class Chooser {
       return {};
     }
     TRY_ASSIGN(SharedDevice found, find_device(facts_.node, result));
-    if (*result.cores < 1) {
-      return fail(ErrorCode::invalid_argument,
-                  "the request \"" + result.request + "\" has no core of its device; request at least one");
-    }
+    if (*result.cores < 1) return fail(no_cores(result.request));
     if (*result.cores >= static_cast<int>(found.ids.size())) {
       beside_.add({{{found.index, {}}}, {}});
       return {};
@@ -208,12 +205,17 @@ class Chooser {
   const ShareFacts& facts_;
   const ChosenShares& kept_;
   std::map<int, SharedDevice> devices_;  // by index
-  Hardware beside_;                      // that the pod has, and the claim itself so far
-  std::set<std::size_t> recorded_;       // places in the record's devices that are taken
+  Hardware beside_;                        // that the pod has, and the claim itself so far
+  std::set<std::size_t> recorded_;         // places in the record's devices that are taken
   ChosenShares chosen_;
 };
 
 }  // namespace
+
+Error no_cores(const std::string& request) {
+  return make_error(ErrorCode::invalid_argument,
+                    "the request \"" + request + "\" has no core of its device; request at least one");
+}
 
 Result<ChosenShares> choose_shares(const ResourceClaim& claim, const ShareFacts& facts, const ChosenShares& kept) {
   return Chooser(claim, facts, kept).choose();

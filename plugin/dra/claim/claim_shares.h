@@ -36,6 +36,9 @@ struct ShareFacts {
 [[nodiscard]] Result<ChosenShares> choose_shares(const ResourceClaim& claim, const ShareFacts& facts,
                                                  const ChosenShares& kept);
 
+// Of a request for 0 cores, which the scheduler serves, but for admin access: the error of choose_shares(). Pure.
+[[nodiscard]] Error no_cores(const std::string& request);
+
 // Choices of calls that have not ended, so that two calls at once do not choose the same cores, and two calls for one
 // claim choose the same. Thread-safe.
 class ShareReservations {
