@@ -158,7 +158,8 @@ class Chooser {
       return {};
     }
     const auto kept = kept_.find(share_key(result));
-    if (const auto known = kept != kept_.end() ? std::optional(kept->second) : recorded(found, result)) {
+    const bool is_kept = kept != kept_.end() && !conflict(facts_.records, claim_.uid, kept->second);
+    if (const auto known = is_kept ? std::optional(kept->second) : recorded(found, result)) {
       chosen_.emplace(share_key(result), *known);
       beside_.add(*known);
       return {};
@@ -211,6 +212,13 @@ class Chooser {
 };
 
 }  // namespace
+
+bool lost_shares(const ClaimPlan& plan, const std::string& uid, const ClaimRecords& records) {
+  if (std::ranges::all_of(plan.devices, [](const PlannedDevice& device) { return device.share.empty(); })) return false;
+  const Hardware held = plan.held();
+  const auto own = records.find(uid);
+  return (own != records.end() && own->second->held() != held) || conflict(records, uid, held);
+}
 
 Error no_cores(const std::string& request) {
   return make_error(ErrorCode::invalid_argument,

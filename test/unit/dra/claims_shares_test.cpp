@@ -40,6 +40,53 @@ TEST_F(ClaimShares, AClaimThatIsReleasedDuringThePrepareIsNoConflict) {
   EXPECT_EQ(cdi_device("b"), "uid-b-neuron-device-3-share-0-1");
 }
 
+// Two instances of the driver, as in a rolling update: this one chooses while the other one prepares.
+TEST_F(ClaimShares, CoresThatAnotherInstanceHasGivenAwayAreChosenAnew) {
+  const auto other = another_instance();
+  put_claim("b", {share("cores", 3, 1, "b")});
+  meanwhile_ = [&] { EXPECT_EQ(other->claims.prepare({ref("b")}, {}).at("uid-b").error, ""); };
+  EXPECT_EQ(put_and_prepare("a", 3, 2), "");
+  EXPECT_EQ(cdi_device("b"), "uid-b-neuron-device-3-share-0-1");
+  EXPECT_EQ(cdi_device("a"), "uid-a-neuron-device-3-share-4-7");
+  EXPECT_EQ(env_of("uid-a", "cores"), "NEURON_RT_VISIBLE_CORES=2-3");
+
+  put_claim("c", {share("cores", 3, 1, "c")});
+  meanwhile_ = [&] { EXPECT_EQ(other->claims.prepare({ref("c")}, {}).at("uid-c").error, ""); };
+  EXPECT_THAT(put_and_prepare("d", 3, 1), HasSubstr("allocated 1 cores of neuron3, and 0 are healthy and free"));
+}
+
+TEST_F(ClaimShares, CoresThatAnotherInstanceHasChosenForTheClaimAreItsOwn) {
+  const auto other = another_instance();
+  put_claim("a", {share("cores", 3, 1, "a")});
+  put_claim("b", {share("cores", 3, 1, "b")});
+  meanwhile_ = [&] {
+    for (const char* name : {"b", "a"}) {
+      EXPECT_EQ(other->claims.prepare({ref(name)}, {}).at(uid_of(name)).error, "");
+    }
+    EXPECT_EQ(other->claims.unprepare({ref("b")}).at("uid-b"), "");
+  };
+  EXPECT_EQ(prepare("a").error, "");
+  EXPECT_EQ(cdi_device("a"), "uid-a-neuron-device-3-share-2-3");
+}
+
+// A container's variables are over all its claims, also over one that is committed before the other loses its cores.
+TEST_F(ClaimShares, ClaimsOfOneContainerAreChosenAnewTogether) {
+  const auto other = another_instance();
+  put_claim("a", {share("cores", 2, 1, "a")});
+  put_claim("z", {share("cores", 5, 1, "z")});
+  put_claim("b", {share("cores", 5, 1, "b")});
+  for (const char* pod : {"pod-a", "pod-z"}) {
+    put_pod(pod, {{"main", {{"a", ""}, {"z", ""}}}}, std::string("pod-uid-") + (pod + 4));
+  }
+  meanwhile_ = [&] { EXPECT_EQ(other->claims.prepare({ref("b")}, {}).at("uid-b").error, ""); };
+  const auto answers = prepare_all({"a", "z"});
+  EXPECT_EQ(answers.at("uid-a").error + answers.at("uid-z").error, "");
+  EXPECT_EQ(cdi_device("b"), "uid-b-neuron-device-5-share-0-1");
+  EXPECT_EQ(cdi_device("z"), "uid-z-neuron-device-5-share-2-3");
+  EXPECT_EQ(env_of("uid-a", "cores"), env_of("uid-z", "cores"));
+  EXPECT_THAT(env_of("uid-a", "cores"), testing::EndsWith(",5"));
+}
+
 TEST_F(ClaimShares, ChosenCoresStay) {
   put_and_prepare("a", 3, 1);
   put_and_prepare("b", 3, 1);
