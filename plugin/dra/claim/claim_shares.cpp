@@ -8,6 +8,7 @@
 
 #include "agent/allocator/shares.h"
 #include "agent/core/hardware.h"
+#include "agent/core/logical_cores.h"
 #include "plugin/dra/claim/claim_grant.h"
 
 namespace neuron::plugin::dra {
@@ -67,6 +68,16 @@ bool is_shareable(const AllocationResult& result) {
   return result.cores && !result.admin_access && name && std::holds_alternative<core::DeviceName>(*name);
 }
 
+// A device alone had as many cores as its LNC then gave it, less unhealthy ones: with half of today's or less it was
+// twice today's.
+int cores_now(const SharedDevice& device, const AllocationResult& result, const model::HostScan& host) {
+  const int all = static_cast<int>(device.ids.size());
+  const int most = result.is_alone ? core::possible_lncs(host).back() / device.width : 1;
+  int cores = *result.cores;
+  for (int factor = 1; factor * 2 <= most && cores * 2 <= all; factor *= 2) cores *= 2;
+  return cores;
+}
+
 // Cores that are not unhealthy by either scan, or whose taint every result tolerates.
 void find_healthy(SharedDevice& device, const ShareFacts& facts) {
   const auto is_usable = [&](const model::Health& health) {
@@ -118,10 +129,10 @@ CoreMask take_lowest(CoreMask& cores, int count) {
 class Chooser {
  public:
   Chooser(const ResourceClaim& claim, const ShareFacts& facts, const ChosenShares& kept)
-      : claim_(claim), facts_(facts), kept_(kept), beside_(facts.beside) {}
+      : claim_(claim), facts_(facts), kept_(kept), results_(claim.results), beside_(facts.beside) {}
 
   Result<ChosenShares> choose() {
-    for (const AllocationResult& result : claim_.results) TRY(add(result));
+    for (AllocationResult& result : results_) TRY(add(result));
     std::vector<allocator::ShareWish> wishes;
     for (auto& [index, device] : devices_) {
       TRY_ASSIGN(const allocator::ShareWish wish, wish_of(device));
@@ -145,7 +156,7 @@ class Chooser {
   }
 
  private:
-  Result<void> add(const AllocationResult& result) {
+  Result<void> add(AllocationResult& result) {
     if (result.admin_access) return {};
     if (!is_shareable(result)) {
       if (const auto whole = hardware_of(facts_.node, result.device)) beside_.add(*whole);
@@ -153,6 +164,7 @@ class Chooser {
     }
     TRY_ASSIGN(SharedDevice found, find_device(facts_.node, result));
     if (*result.cores < 1) return fail(no_cores(result.request));
+    result.cores = cores_now(found, result, facts_.node.snapshot().host);
     if (*result.cores >= static_cast<int>(found.ids.size())) {
       beside_.add({{{found.index, {}}}, {}});
       return {};
@@ -205,7 +217,8 @@ class Chooser {
   const ResourceClaim& claim_;
   const ShareFacts& facts_;
   const ChosenShares& kept_;
-  std::map<int, SharedDevice> devices_;  // by index
+  std::vector<AllocationResult> results_;  // of the claim, with cores of today's LNC
+  std::map<int, SharedDevice> devices_;    // by index
   Hardware beside_;                        // that the pod has, and the claim itself so far
   std::set<std::size_t> recorded_;         // places in the record's devices that are taken
   ChosenShares chosen_;

@@ -117,6 +117,47 @@ TEST_F(ClaimShares, AreKnownAgainFromTheirCdiFiles) {
   EXPECT_EQ(cdi_device("c"), "uid-c-neuron-device-3-share-0-1");
 }
 
+// A claim that says no capacity has its devices alone: as many cores as there were then, all of them also after the
+// node's LNC has changed, before it was prepared.
+TEST_F(ClaimShares, AWholeDeviceIsWholeAfterAChangeOfTheLnc) {
+  put_alone("whole", share("cores", 3, 4, "whole"));
+  put_alone("again", share("cores", 5, 4, "again"));
+  put_alone("taken", share("cores", 6, 4, "taken"));
+  change_node([](model::HostScan& host) { host.lnc = {1, model::Origin::live}; });
+  EXPECT_EQ(prepare("whole").error, "");
+  EXPECT_EQ(cdi_device("whole"), "uid-whole-neuron-device-3");
+  EXPECT_EQ(env_of("uid-whole", "cores"), "NEURON_RT_VISIBLE_CORES=0-7");
+  make_core_ill(5, 7);
+  EXPECT_THAT(prepare("again").error, HasSubstr("unhealthy"));
+  EXPECT_EQ(put_and_prepare("share", 6, 4), "") << "a request that says 4 gets 4";
+  EXPECT_EQ(cdi_device("share"), "uid-share-neuron-device-6-share-0-3");
+  EXPECT_THAT(prepare("taken").error, HasSubstr("neuron6 is held by the claim default/share"));
+}
+
+TEST_F(ClaimShares, AWholeDeviceWithAnUnhealthyCoreHasTheOthers) {
+  put_alone("then", share("cores", 3, 3, "then"));
+  make_core_ill(4, 3);
+  put_alone("now", share("cores", 4, 3, "now"));
+  EXPECT_EQ(prepare("now").error, "");
+  EXPECT_EQ(cdi_device("now"), "uid-now-neuron-device-4-share-0-5");
+  EXPECT_EQ(prepare("then").error, "");
+  EXPECT_EQ(cdi_device("then"), "uid-then-neuron-device-3-share-0-5") << "it is healthy again, and counts one as free";
+  EXPECT_EQ(unprepare("then"), "");
+  change_node([](model::HostScan& host) { host.lnc = {1, model::Origin::live}; });
+  EXPECT_EQ(prepare("then").error, "");
+  EXPECT_EQ(cdi_device("then"), "uid-then-neuron-device-3-share-0-5") << "6 of 8 logical cores";
+}
+
+TEST_F(ClaimShares, FewerAndLargerCoresAreWhatTheRequestSays) {
+  change_node([](model::HostScan& host) { host.lnc = {1, model::Origin::live}; });
+  put_alone("whole", share("cores", 3, 8, "whole"));
+  put_claim("part", {share("cores", 4, 2, "part")});
+  change_node([](model::HostScan& host) { host.lnc = {2, model::Origin::live}; });
+  EXPECT_EQ(prepare("whole").error + prepare("part").error, "");
+  EXPECT_EQ(cdi_device("whole"), "uid-whole-neuron-device-3");
+  EXPECT_EQ(cdi_device("part"), "uid-part-neuron-device-4-share-0-3");
+}
+
 TEST_F(ClaimShares, AnUnhealthyCoreIsNotGiven) {
   make_core_ill(3, 0);
   EXPECT_EQ(put_and_prepare("a", 3, 3), "");
