@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	resource "k8s.io/api/resource/v1"
+	amount "k8s.io/apimachinery/pkg/api/resource"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"neuron-agent.test/cluster/cluster"
@@ -96,6 +97,13 @@ func TestClaimPolicy(t *testing.T) {
 				t.Errorf("%s, %s: %v, want %q", one.Name, kind, err, one.Says) // the API refuses what is no object
 			}
 		}
+	}
+	none := resource.ResourceClaimSpec{Devices: wrong.devices()}
+	none.Devices.Config = nil
+	none.Devices.Requests[0].Exactly.Capacity = &resource.CapacityRequirements{Requests: map[resource.QualifiedName]amount.Quantity{"cores": {}}}
+	if _, err := claims.Create(ctx, &resource.ResourceClaim{ObjectMeta: meta.ObjectMeta{Name: "none"}, Spec: none}, meta.CreateOptions{}); err == nil ||
+		!strings.Contains(err.Error(), `the request "r" has no core of its device; request at least one`) {
+		t.Errorf("a claim for no cores: %v", err)
 	}
 	label := []byte(`{"metadata":{"labels":{"a":"b"}}}`)
 	if _, err := claims.Patch(ctx, old.Name, "application/merge-patch+json", label, meta.PatchOptions{}); err != nil {

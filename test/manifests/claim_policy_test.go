@@ -10,6 +10,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -73,6 +74,42 @@ func TestClaimPolicyRefusesWhatPrepareWould(t *testing.T) {
 	}
 }
 
+// A row of test/fixtures/claims/requests.json, to which `neuron-agent check --claim` is held as well.
+type claimRequest struct {
+	Name, Refused string
+	Request       resourcev1.DeviceRequest
+}
+
+// requesting are a claim and a template with these requests.
+func requesting(requests ...resourcev1.DeviceRequest) []metav1.Object {
+	claim, meta := resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: requests}}, metav1.ObjectMeta{Namespace: "default", Name: "c"}
+	return []metav1.Object{&resourcev1.ResourceClaim{ObjectMeta: meta, Spec: claim},
+		&resourcev1.ResourceClaimTemplate{ObjectMeta: meta, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: claim}}}
+}
+
+func TestClaimPolicyRefusesRequestsForNoCores(t *testing.T) {
+	policy := only[*admissionv1.ValidatingAdmissionPolicy](t, claimPolicy)
+	var rows []claimRequest
+	text, err := os.ReadFile("../fixtures/claims/requests.json")
+	if err == nil {
+		err = json.Unmarshal(text, &rows)
+	}
+	if err != nil || len(rows) < 10 {
+		t.Fatalf("%d requests: %v", len(rows), err)
+	}
+	device := resourcev1.DeviceRequest{Name: "q", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "neuron.aws.com"}}
+	for _, row := range rows {
+		row.Request.Name = "r"
+		for _, object := range requesting(device, row.Request) {
+			refused := denials(t, policy, "anyone", "", object, nil)
+			if want := `the request "r" has no core of its device; request at least one`; row.Refused == "" && len(refused) != 0 ||
+				row.Refused != "" && !slices.Equal(refused, []string{want}) {
+				t.Errorf("%s, %T: %q", row.Name, object, refused)
+			}
+		}
+	}
+}
+
 func TestClaimPolicyLeavesTheRestAlone(t *testing.T) {
 	policy := only[*admissionv1.ValidatingAdmissionPolicy](t, claimPolicy)
 	for _, object := range configured() {
@@ -115,4 +152,22 @@ func TestClaimPolicyEndsAtTheBoundsOfTheApi(t *testing.T) {
 			}
 		}
 	}
+	alternatives := make([]resourcev1.DeviceSubRequest, 8)
+	for i := range alternatives {
+		alternatives[i] = resourcev1.DeviceSubRequest{Name: fmt.Sprint("a", i), DeviceClassName: "core.neuron.aws.com", Capacity: cores("1")}
+	}
+	requests := make([]resourcev1.DeviceRequest, 32)
+	for i := range requests {
+		requests[i] = resourcev1.DeviceRequest{Name: fmt.Sprint("r", i), FirstAvailable: slices.Clone(alternatives)}
+	}
+	requests[31].FirstAvailable[7].Capacity = cores("0")
+	for _, object := range requesting(requests...) {
+		if refused := denials(t, policy, "anyone", "", object, nil); len(refused) != 1 || !strings.HasPrefix(refused[0], `the request "r31"`) {
+			t.Errorf("%T: %.200q", object, refused)
+		}
+	}
+}
+
+func cores(count string) *resourcev1.CapacityRequirements {
+	return &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{"cores": resource.MustParse(count)}}
 }

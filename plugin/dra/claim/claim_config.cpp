@@ -135,6 +135,35 @@ void check_entry(const json& entry, const std::string& driver, const std::string
   }
 }
 
+// `wish`: what a request asks for, or one of its alternatives. What it gets of a device of another class is not known.
+void check_cores(const json& wish, const std::string& request, const std::string& driver, const std::string& object,
+                 const std::string& path, CheckedClaims& checked) {
+  const std::string of = text_of(wish, "deviceClassName");
+  const json& amounts = member(member(wish, "capacity"), "requests");
+  const json& cores = member(amounts, "cores");
+  const auto count = cores == 0 ? std::optional<std::int64_t>(0) : kube::parse_quantity(text_of(amounts, "cores"));
+  if ((of != driver && of != "core." + driver) || kube::is_true(wish, "adminAccess") || count != 0) return;
+  const auto [problem, fix] = no_cores(request);
+  checked.faults.push_back(
+      {ConfigFault::Kind::refused, object, path + ".capacity.requests.cores", shown(cores, kMaxValue), problem, fix});
+}
+
+void check_requests(const json& devices, const std::string& driver, const std::string& object, const std::string& path,
+                    CheckedClaims& checked) {
+  const json& requests = list_of(devices, "requests");
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const json& request = requests[i];
+    const std::string name = printable(text_of(request, "name")), at = path + "[" + std::to_string(i) + "]";
+    const json& exactly = member(request, "exactly");  // v1beta1 has its fields in the request itself
+    check_cores(exactly.is_object() ? exactly : request, name, driver, object,
+                exactly.is_object() ? at + ".exactly" : at, checked);
+    const json& alternatives = list_of(request, "firstAvailable");
+    for (std::size_t j = 0; j < alternatives.size(); ++j) {
+      check_cores(alternatives[j], name, driver, object, at + ".firstAvailable[" + std::to_string(j) + "]", checked);
+    }
+  }
+}
+
 // `kind`: of the object, where it says none itself, as in a typed list.
 void check_object(const json& object, std::string kind, const std::string& driver, CheckedClaims& checked) {
   if (const std::string own = text_of(object, "kind"); !own.empty()) kind = own;
@@ -147,10 +176,11 @@ void check_object(const json& object, std::string kind, const std::string& drive
   ++checked.objects;
   const json* owner = &object;
   for (const std::string_view part : split(known->owner, '.')) owner = &member(*owner, part);
+  const std::string name = name_of(kind, member(object, "metadata")), path(known->owner);
+  check_requests(*owner, driver, name, path + ".requests", checked);
   const json& configs = list_of(*owner, "config");
   for (std::size_t i = 0; i < configs.size(); ++i) {
-    const std::string path = std::string(known->owner) + ".config[" + std::to_string(i) + "]";
-    check_entry(configs[i], driver, name_of(kind, member(object, "metadata")), path, checked);
+    check_entry(configs[i], driver, name, path + ".config[" + std::to_string(i) + "]", checked);
   }
 }
 
@@ -178,6 +208,10 @@ std::string_view take_object(std::string_view& rest) {
 std::optional<ConfigRefusal> refusal_of(const OpaqueConfig& config) {
   auto setting = setting_of(config);
   return setting ? std::nullopt : std::optional(std::move(setting).error());
+}
+
+ConfigRefusal no_cores(const std::string& request) {
+  return {"the request \"" + request + "\" has no core of its device", "request at least one"};
 }
 
 Result<RequestConfig> config_for(const std::vector<OpaqueConfig>& configs, const std::string& request) {

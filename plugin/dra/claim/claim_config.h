@@ -31,11 +31,14 @@ struct ConfigRefusal {
 // takes, of any entry, also of one for other requests.
 [[nodiscard]] Result<RequestConfig> config_for(const std::vector<OpaqueConfig>& configs, const std::string& request);
 
-// What Prepare would refuse of a configuration. What depends on the node, the other requests of a container or the
-// allocation is not known here.
+// Of a request for 0 cores, which the scheduler serves, but for admin access. Pure.
+[[nodiscard]] ConfigRefusal no_cores(const std::string& request);
+
+// What Prepare would refuse of a configuration, and requests for no cores. What depends on the node, the other requests
+// of a container or the allocation is not known here.
 struct ConfigFault {
   enum class Kind {
-    refused,       // Prepare refuses it, whatever request it is for
+    refused,       // Prepare refuses it, whatever request a configuration is for
     other_driver,  // ignored: for another driver, though its parameters are valid for this one
   };
   Kind kind = Kind::refused;

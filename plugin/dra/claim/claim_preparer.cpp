@@ -25,7 +25,9 @@ struct ClaimPreparer::Pending {
   std::optional<std::chrono::seconds> grace{};  // as ClaimRecord has it
   ClaimRecord record{};                         // as it is to be
   PrepareAnswer answer{};
-  bool is_done = false;  // answered
+  bool is_done = false;     // answered
+  bool is_planned = false;  // in this call
+  bool lost = false;        // cores that were chosen for it, to another instance of the driver
 
   [[nodiscard]] bool computes() const {
     return std::ranges::any_of(plan.requests, std::mem_fn(&PlannedRequest::computes));
@@ -58,6 +60,7 @@ struct ClaimPreparer::Call {
 
 namespace {
 
+constexpr int kMostChoices = 3;  // of the cores of shares, in one call
 constexpr const char* kStopping = "the call was cancelled or the driver is stopping; retried automatically";
 
 bool is_no_answer(const Error& error) {
@@ -73,29 +76,6 @@ std::string shown(const ClaimRef& ref) {
 bool is_nameless(const ClaimRecord& record) {
   return record.name.empty() && !record.held().devices.empty();
 }
-
-// The answers of the gate, in their order.
-class GateAnswers {
- public:
-  using Answer = std::pair<std::size_t, std::optional<Error>>;  // of which claim, and why not
-
-  void add(Answer answer) EXCLUDES(mutex_) {
-    const MutexLock lock(mutex_);
-    answers_.push_back(std::move(answer));
-    changed_.notify_all();
-  }
-  // Since the last call; waits for one at least.
-  [[nodiscard]] std::vector<Answer> take() EXCLUDES(mutex_) {
-    const MutexLock lock(mutex_);
-    while (answers_.empty()) changed_.wait(mutex_);
-    return std::exchange(answers_, {});
-  }
-
- private:
-  Mutex mutex_;
-  std::condition_variable_any changed_;
-  std::vector<Answer> answers_ GUARDED_BY(mutex_);
-};
 
 }  // namespace
 
@@ -192,6 +172,7 @@ Result<void> ClaimPreparer::plan(Call& call, Pending& pending) {
   if (!call.node) {
     return fail(ErrorCode::unavailable, "this node has not been scanned yet; retried automatically");
   }
+  pending.is_planned = true;
   auto plan = plan_by(call, pending, *call.node);
   if (!plan && plan.error().code == ErrorCode::not_found && ports_.scan) {
     grant::NodeUnitsPtr newer = scan_();
@@ -331,9 +312,23 @@ void ClaimPreparer::wait_and_commit(Call& call, const std::stop_token& stop) {
       pending.answer.devices = pending.record.devices;
       pending.is_done = true;
       const auto done = store_.commit(std::move(pending.record), call.view.releases);
-      if (!done) pending.refuse(done.error());
+      if (done) continue;
+      pending.refuse(done.error());
+      pending.lost = lost_shares(pending.plan, pending.ref.uid, store_.held_claims());  // as the commit has read them
     }
   }
+}
+
+// All claims of the call, of which nothing was answered yet: variables of a container are those of all its claims.
+bool ClaimPreparer::begin_anew(Call& call) {
+  if (std::ranges::none_of(call.claims, std::mem_fn(&Pending::lost))) return false;
+  for (Pending& pending : call.claims) {
+    if (!pending.is_planned) continue;
+    pending.record = {};
+    pending.answer = {};
+    pending.is_done = pending.is_planned = pending.lost = false;
+  }
+  return true;
 }
 
 std::map<std::string, PrepareAnswer> ClaimPreparer::prepare(const std::vector<ClaimRef>& claims,
@@ -347,13 +342,16 @@ std::map<std::string, PrepareAnswer> ClaimPreparer::prepare(const std::vector<Cl
   }
   call.each([&](Pending& pending) { return read(call, pending, stop); });
   call.node = call.seen = ports_.node();
-  call.each([&](Pending& pending) { return plan(call, pending); });
-  call.each([&](Pending& pending) -> Result<void> {
-    TRY(read_pods(call, pending, stop));
-    return name_rebuilt(call, pending);
-  });
-  call.each([&](Pending& pending) { return grant(call, pending); });
-  wait_and_commit(call, stop);
+  int choices = 0;
+  do {
+    call.each([&](Pending& pending) { return plan(call, pending); });
+    call.each([&](Pending& pending) -> Result<void> {
+      TRY(read_pods(call, pending, stop));
+      return name_rebuilt(call, pending);
+    });
+    call.each([&](Pending& pending) { return grant(call, pending); });
+    wait_and_commit(call, stop);
+  } while (++choices < kMostChoices && begin_anew(call));
   reservations_.end(call.number);
   std::map<std::string, PrepareAnswer> answers;
   for (Pending& pending : call.claims) {

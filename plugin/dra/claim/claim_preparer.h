@@ -2,13 +2,17 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/base/clock.h"
@@ -72,6 +76,29 @@ class PodsRead {
   std::map<std::string, std::set<std::string>> uids_ GUARDED_BY(mutex_);  // of pods, by the claim's
 };
 
+// The answers of the gate, in their order.
+class GateAnswers {
+ public:
+  using Answer = std::pair<std::size_t, std::optional<Error>>;  // of which claim, and why not
+
+  void add(Answer answer) EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    answers_.push_back(std::move(answer));
+    changed_.notify_all();
+  }
+  // Since the last call; waits for one at least.
+  [[nodiscard]] std::vector<Answer> take() EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    while (answers_.empty()) changed_.wait(mutex_);
+    return std::exchange(answers_, {});
+  }
+
+ private:
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  std::vector<Answer> answers_ GUARDED_BY(mutex_);
+};
+
 // Prepares and releases claims of this node. Prepared claims are in files alone (RecordStore), so that another instance
 // of the driver, or this one after a crash, continues with them. Thread-safe; no lock is held while the API server is
 // asked or memory is waited for, so no claim waits for another one.
@@ -105,7 +132,8 @@ class ClaimPreparer final : public ClaimCalls {
 
   // A claim that is prepared is answered as before, and its CDI file is there again; without the API server too. Else
   // its allocation is read, checked against this node and what other claims hold, leftovers of other containers are
-  // waited for (MemoryGate::kTimeout), and then it is recorded with its CDI file.
+  // waited for (MemoryGate::kTimeout), and then it is recorded with its CDI file. Cores of shares that another instance
+  // has given away meanwhile are chosen anew, a few times.
   [[nodiscard]] std::map<std::string, PrepareAnswer> prepare(const std::vector<ClaimRef>& claims,
                                                              const std::stop_token& stop) override;
   // Needs no API server, no driver and no device.
@@ -125,6 +153,7 @@ class ClaimPreparer final : public ClaimCalls {
   [[nodiscard]] Result<void> name_rebuilt(Call& call, const Pending& pending);
   [[nodiscard]] Result<void> grant(const Call& call, Pending& pending);
   void wait_and_commit(Call& call, const std::stop_token& stop);
+  [[nodiscard]] static bool begin_anew(Call& call);
   void log_change(const Pending& pending) EXCLUDES(mutex_);
 
   const Settings settings_;

@@ -63,16 +63,18 @@ const json& request_of(const json& spec, const AllocationResult& result) {
 AllocationResult result_of(const json& spec, const json& one) {
   constexpr std::size_t kMaxRequestName = 2 * 63 + 1;  // two labels and a slash
   AllocationResult result;
-  const std::string request = text_of(one, "request", kMaxRequestName);
-  const std::size_t slash = request.find('/');
-  result.request = request.substr(0, slash);
-  if (slash != std::string::npos) result.subrequest = request.substr(slash + 1);
+  const std::string name = text_of(one, "request", kMaxRequestName);
+  const std::size_t slash = name.find('/');
+  result.request = name.substr(0, slash);
+  if (slash != std::string::npos) result.subrequest = name.substr(slash + 1);
   result.pool = text_of(one, "pool");
   result.device = text_of(one, "device");
   result.admin_access = is_true(one, "adminAccess");
   if (const std::string share = text_of(one, "shareID"); !share.empty()) result.share_id = share;
   add_tolerations(list_of(one, "tolerations"), result.tolerations);
-  add_tolerations(list_of(request_of(spec, result), "tolerations"), result.tolerations);
+  const json& request = request_of(spec, result);
+  add_tolerations(list_of(request, "tolerations"), result.tolerations);
+  result.is_alone = request.is_object() && !member(member(request, "capacity"), "requests").contains("cores");
   const auto cores = kube::parse_quantity(text_of(member(one, "consumedCapacity"), "cores"));
   if (cores && std::in_range<std::uint8_t>(*cores)) result.cores = static_cast<int>(*cores);
   return result;
@@ -222,17 +224,16 @@ bool tolerates(const std::vector<Toleration>& tolerations, std::string_view key,
 }
 
 Result<ResourceClaim> parse_resource_claim(std::string_view text, std::string_view driver) {
-  constexpr const char* kObject = "ResourceClaim";
-  if (text.size() > kube::kMaxObjectBytes) return fail(not_a(kObject, "too long"));
+  if (text.size() > kube::kMaxObjectBytes) return fail(not_a("ResourceClaim", "too long"));
   TRY_ASSIGN(const json object, kube::parse_object(text, kWhat));
   const json& metadata = member(object, "metadata");
-  if (!metadata.is_object()) return fail(not_a(kObject, "no metadata"));
+  if (!metadata.is_object()) return fail(not_a("ResourceClaim", "no metadata"));
   ResourceClaim claim;
   claim.claim_namespace = text_of(metadata, "namespace");
   claim.name = text_of(metadata, "name");
   claim.uid = text_of(metadata, "uid");
   claim.resource_version = text_of(metadata, "resourceVersion");
-  if (claim.name.empty() || claim.uid.empty()) return fail(not_a(kObject, "no name or uid"));
+  if (claim.name.empty() || claim.uid.empty()) return fail(not_a("ResourceClaim", "no name or uid"));
 
   const json& status = member(object, "status");
   const json& devices = member(member(status, "allocation"), "devices");
@@ -241,7 +242,7 @@ Result<ResourceClaim> parse_resource_claim(std::string_view text, std::string_vi
   const json& configs = list_of(devices, "config");
   const json& reserved = list_of(status, "reservedFor");
   if (results.size() > kMaxResults || configs.size() > kMaxConfigs || reserved.size() > kMaxConsumers) {
-    return fail(not_a(kObject, "more results, configurations or consumers than the API allows"));
+    return fail(not_a("ResourceClaim", "more results, configurations or consumers than the API allows"));
   }
   for (const json& one : results) {
     if (text_of(one, "driver") == driver) claim.results.push_back(result_of(member(object, "spec"), one));

@@ -92,6 +92,7 @@ struct AllocationResult {
   // Of a device that claims may share: how many logical cores this one was given (consumedCapacity), by the node's LNC
   // of that time; nullopt: all of the device.
   std::optional<int> cores{};
+  bool is_alone = false;  // its request says no cores: nothing else shares the device, whose cores are all its own
 
   [[nodiscard]] std::string full_request() const { return subrequest.empty() ? request : request + "/" + subrequest; }
 };

@@ -8,6 +8,7 @@
 
 #include "agent/allocator/shares.h"
 #include "agent/core/hardware.h"
+#include "agent/core/logical_cores.h"
 #include "plugin/dra/claim/claim_config.h"
 #include "plugin/dra/claim/claim_grant.h"
 
@@ -68,6 +69,16 @@ bool is_shareable(const AllocationResult& result) {
   return result.cores && !result.admin_access && name && std::holds_alternative<core::DeviceName>(*name);
 }
 
+// A device alone had as many cores as its LNC then gave it, less unhealthy ones: with half of today's or less it was
+// twice today's.
+int cores_now(const SharedDevice& device, const AllocationResult& result, const model::HostScan& host) {
+  const int all = static_cast<int>(device.ids.size());
+  const int most = result.is_alone ? core::possible_lncs(host).back() / device.width : 1;
+  int cores = *result.cores;
+  for (int factor = 1; factor * 2 <= most && cores * 2 <= all; factor *= 2) cores *= 2;
+  return cores;
+}
+
 // Cores that are not unhealthy by either scan, or whose taint every result tolerates.
 void find_healthy(SharedDevice& device, const ShareFacts& facts) {
   const auto is_usable = [&](const model::Health& health) {
@@ -119,10 +130,10 @@ CoreMask take_lowest(CoreMask& cores, int count) {
 class Chooser {
  public:
   Chooser(const ResourceClaim& claim, const ShareFacts& facts, const ChosenShares& kept)
-      : claim_(claim), facts_(facts), kept_(kept), beside_(facts.beside) {}
+      : claim_(claim), facts_(facts), kept_(kept), results_(claim.results), beside_(facts.beside) {}
 
   Result<ChosenShares> choose() {
-    for (const AllocationResult& result : claim_.results) TRY(add(result));
+    for (AllocationResult& result : results_) TRY(add(result));
     std::vector<allocator::ShareWish> wishes;
     for (auto& [index, device] : devices_) {
       TRY_ASSIGN(const allocator::ShareWish wish, wish_of(device));
@@ -146,7 +157,7 @@ class Chooser {
   }
 
  private:
-  Result<void> add(const AllocationResult& result) {
+  Result<void> add(AllocationResult& result) {
     if (result.admin_access) return {};
     if (!is_shareable(result)) {
       if (const auto whole = hardware_of(facts_.node, result.device)) beside_.add(*whole);
@@ -154,15 +165,17 @@ class Chooser {
     }
     TRY_ASSIGN(SharedDevice found, find_device(facts_.node, result));
     if (*result.cores < 1) {
-      return fail(ErrorCode::invalid_argument,
-                  "the request \"" + result.request + "\" has no core of its device; request at least one");
+      const auto [problem, fix] = no_cores(result.request);
+      return fail(ErrorCode::invalid_argument, problem + "; " + fix);
     }
+    result.cores = cores_now(found, result, facts_.node.snapshot().host);
     if (*result.cores >= static_cast<int>(found.ids.size())) {
       beside_.add({{{found.index, {}}}, {}});
       return {};
     }
     const auto kept = kept_.find(share_key(result));
-    if (const auto known = kept != kept_.end() ? std::optional(kept->second) : recorded(found, result)) {
+    const bool is_kept = kept != kept_.end() && !conflict(facts_.records, claim_.uid, kept->second);
+    if (const auto known = is_kept ? std::optional(kept->second) : recorded(found, result)) {
       chosen_.emplace(share_key(result), *known);
       beside_.add(*known);
       return {};
@@ -208,13 +221,21 @@ class Chooser {
   const ResourceClaim& claim_;
   const ShareFacts& facts_;
   const ChosenShares& kept_;
-  std::map<int, SharedDevice> devices_;  // by index
-  Hardware beside_;                      // that the pod has, and the claim itself so far
-  std::set<std::size_t> recorded_;       // places in the record's devices that are taken
+  std::vector<AllocationResult> results_;  // of the claim, with cores of today's LNC
+  std::map<int, SharedDevice> devices_;    // by index
+  Hardware beside_;                        // that the pod has, and the claim itself so far
+  std::set<std::size_t> recorded_;         // places in the record's devices that are taken
   ChosenShares chosen_;
 };
 
 }  // namespace
+
+bool lost_shares(const ClaimPlan& plan, const std::string& uid, const ClaimRecords& records) {
+  if (std::ranges::all_of(plan.devices, [](const PlannedDevice& device) { return device.share.empty(); })) return false;
+  const Hardware held = plan.held();
+  const auto own = records.find(uid);
+  return (own != records.end() && own->second->held() != held) || conflict(records, uid, held);
+}
 
 Result<ChosenShares> choose_shares(const ResourceClaim& claim, const ShareFacts& facts, const ChosenShares& kept) {
   return Chooser(claim, facts, kept).choose();

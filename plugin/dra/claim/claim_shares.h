@@ -30,11 +30,15 @@ struct ShareFacts {
 };
 
 // By share_key(): the cores of each share of the claim. A share is a result with fewer cores than its device has. One
-// in `kept`, or in the claim's own record, has the same cores as there. Errors: failed_precondition when too few cores
-// of a device are healthy and free, naming why; invalid_argument for a share without cores; unavailable while the
-// number of cores of a device is unknown; those of hardware_of(). Pure.
+// in `kept`, unless another claim holds its cores by now, or in the claim's own record, has the same as there. Errors:
+// failed_precondition when too few cores of a device are healthy and free, naming why; invalid_argument for a share
+// without cores; unavailable while the number of cores of a device is unknown; those of hardware_of(). Pure.
 [[nodiscard]] Result<ChosenShares> choose_shares(const ResourceClaim& claim, const ShareFacts& facts,
                                                  const ChosenShares& kept);
+
+// Whether another claim has cores of the plan's shares by now, or the claim `uid` itself has others: by another
+// instance of the driver, which prepared them meanwhile. Pure.
+[[nodiscard]] bool lost_shares(const ClaimPlan& plan, const std::string& uid, const ClaimRecords& records);
 
 // Choices of calls that have not ended, so that two calls at once do not choose the same cores, and two calls for one
 // claim choose the same. Thread-safe.

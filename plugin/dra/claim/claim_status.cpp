@@ -87,25 +87,40 @@ void ClaimStatusWriter::run(const std::stop_token& stop) {
 
 milliseconds ClaimStatusWriter::turn() {
   constexpr std::chrono::hours kIdle{1};
-  const auto pause = [this] { return std::chrono::ceil<milliseconds>(not_before_ - clock_.now()); };
-  if (clock_.now() < not_before_) return pause();
+  const auto until = [this](SteadyTime when) { return std::chrono::ceil<milliseconds>(when - clock_.now()); };
+  if (clock_.now() < not_before_) return until(not_before_);
   const ClaimRecords records = ports_.records();
-  std::erase_if(done_, [&](const auto& one) { return !records.contains(one.first); });
+  const auto is_gone = [&](const auto& one) { return !records.contains(one.first); };
+  std::erase_if(done_, is_gone);
+  std::erase_if(refused_, is_gone);
+  SteadyTime next = clock_.now() + kIdle;
   for (const auto& [uid, record] : records) {
     // One that was rebuilt from its CDI file lacks its name, or the shares' ids.
     if (!record->is_whole() || record->name.empty()) continue;
     if (const auto known = done_.find(uid); known != done_.end() && known->second == record->resource_version) continue;
-    if (!finish(*record, write(*record))) return pause();
-    done_[uid] = record->resource_version;
+    const auto refusal = refused_.find(uid);
+    const bool waits = refusal != refused_.end() && refusal->second.version == record->resource_version &&
+                       clock_.now() < refusal->second.not_before;
+    if (!waits) finish(*record, write(*record));
+    if (is_down_) return until(not_before_);
+    if (const auto still = refused_.find(uid); still != refused_.end()) next = std::min(next, still->second.not_before);
   }
   is_first_ = false;
-  return kIdle;
+  return until(next);
+}
+
+// A server that has no answer, or no time, has none for other claims either.
+Result<std::string> ClaimStatusWriter::call(const kube::ApiCall& call) {
+  constexpr int kTooMany = 429, kBadGateway = 502, kLastOfGateways = 504;
+  is_down_ = true;
+  TRY_ASSIGN(kube::ApiReply reply, api_.call(call));
+  is_down_ = reply.status == kTooMany || (reply.status >= kBadGateway && reply.status <= kLastOfGateways);
+  return kube::body_of(std::move(reply), call);
 }
 
 Result<bool> ClaimStatusWriter::is_written(const ClaimRecord& record) {
   const kube::ApiCall get{.path = path_of(record)};
-  TRY_ASSIGN(kube::ApiReply reply, api_.call(get));
-  TRY_ASSIGN(const std::string body, kube::body_of(std::move(reply), get));
+  TRY_ASSIGN(const std::string body, call(get));
   TRY_ASSIGN(const json claim, kube::parse_object(body, "the ResourceClaim"));
   std::set<Key> shown;
   for (const json& one : kube::list_of(kube::member(claim, "status"), "devices")) {
@@ -126,29 +141,39 @@ Result<void> ClaimStatusWriter::write(const ClaimRecord& record) {
                             .query = "fieldManager=neuron-agent&force=true",
                             .body = claim_status_text(record, settings_.driver, node.get(), settings_.wall()),
                             .accept = kube::kMetadataOnly};
-  TRY_ASSIGN(kube::ApiReply reply, api_.call(apply));
-  TRY(kube::body_of(std::move(reply), apply));
+  TRY(call(apply));
   return {};
 }
 
-// Whether the claim needs no other attempt: it is written, has gone or changed, or its text is refused.
-bool ClaimStatusWriter::finish(const ClaimRecord& record, const Result<void>& written) {
-  const ErrorCode code = written ? ErrorCode::internal : written.error().code;
-  const bool is_gone = code == ErrorCode::not_found || code == ErrorCode::failed_precondition;
-  if (!written && !is_gone && std::exchange(error_, written.error().message) != written.error().message) {
+// A claim that has gone or changed, or whose text is refused, needs no other attempt. Any other refusal is of this
+// claim alone, such as by a policy; or of all, who then wait each for itself.
+void ClaimStatusWriter::finish(const ClaimRecord& record, const Result<void>& written) {
+  const auto log = [&](std::string& last) {
+    if (std::exchange(last, written.error().message) == written.error().message) return;
     spdlog::warn("claim status not written claim={}: {}", printable_line(record.shown(), kMaxShown),
                  printable_line(written.error().message, kMaxShown));
+  };
+  if (is_down_) {
+    log(error_);
+    not_before_ = clock_.now() + backoff_.next();
+    return;
   }
+  backoff_.reset();
+  error_.clear();
+  const ErrorCode code = written ? ErrorCode::internal : written.error().code;
+  const bool is_gone = code == ErrorCode::not_found || code == ErrorCode::failed_precondition;
+  Refusal& refusal = refused_[record.uid];
+  if (!written && !is_gone) log(refusal.error);
   if (written || is_gone || code == ErrorCode::invalid_argument) {
-    if (written) error_.clear();
-    backoff_.reset();
-    return true;
+    refused_.erase(record.uid);
+    done_[record.uid] = record.resource_version;
+    return;
   }
-  const milliseconds pause = backoff_.next();
+  if (std::exchange(refusal.version, record.resource_version) != record.resource_version) refusal.backoff.reset();
+  const milliseconds pause = refusal.backoff.next();
   // The first times as after any failure: roles and policies take a moment to become effective.
-  const bool is_refused = code == ErrorCode::permission_denied && pause > kLongestRetry / 4;
-  not_before_ = clock_.now() + (is_refused ? milliseconds(kRefusedRetry) : pause);
-  return false;
+  const bool is_lasting = pause > kLongestRetry / 4;
+  refusal.not_before = clock_.now() + (is_lasting ? milliseconds(kRefusedRetry) : pause);
 }
 
 }  // namespace neuron::plugin::dra

@@ -24,7 +24,8 @@ namespace neuron::plugin::dra {
                                             const grant::NodeUnits* node, std::chrono::system_clock::time_point now);
 
 // Writes it, once for each prepared claim: one PATCH, or at the start of the agent one GET, which shows whether an
-// earlier instance did. Nothing waits for it. The server removes what it wrote with the claim's allocation.
+// earlier instance did. Nothing waits for it, and no claim for one whose write is refused. The server removes what it
+// wrote with the claim's allocation.
 //
 // changed() from any thread, never blocks; run() and turn() are one thread's.
 class ClaimStatusWriter {
@@ -39,7 +40,7 @@ class ClaimStatusWriter {
     std::function<grant::NodeUnitsPtr()> node{};  // of the newest scan; nullptr before the first
   };
   static constexpr std::chrono::milliseconds kFirstRetry{1000}, kLongestRetry{60'000};
-  static constexpr std::chrono::minutes kRefusedRetry{5};  // 401 and 403: an administrator has to act
+  static constexpr std::chrono::minutes kRefusedRetry{5};  // 403 and other refusals: an administrator has to act
 
   // `api` and `clock` must outlive it.
   ClaimStatusWriter(Settings settings, Ports ports, kube::Api& api, const Clock& clock);
@@ -49,13 +50,22 @@ class ClaimStatusWriter {
   // Until `stop` is requested and a call in flight has ended (ApiClient::close() ends it).
   void run(const std::stop_token& stop);
 
-  // One step of run(): writes what is not written, until a call fails; the time until the next. For tests.
+  // One step of run(): writes what is not written, until the server fails; the time until the next. For tests.
   [[nodiscard]] std::chrono::milliseconds turn();
 
  private:
   [[nodiscard]] Result<void> write(const ClaimRecord& record);
   [[nodiscard]] Result<bool> is_written(const ClaimRecord& record);
-  [[nodiscard]] bool finish(const ClaimRecord& record, const Result<void>& written);
+  [[nodiscard]] Result<std::string> call(const kube::ApiCall& call);
+  void finish(const ClaimRecord& record, const Result<void>& written);
+
+  // Of a claim's write, which is tried again when its own time has come.
+  struct Refusal {
+    std::string version{};  // the claim's resourceVersion then
+    kube::Backoff backoff{kFirstRetry, kLongestRetry};
+    SteadyTime not_before{};
+    std::string error{};  // as logged last
+  };
 
   const Settings settings_;
   const Ports ports_;
@@ -63,11 +73,13 @@ class ClaimStatusWriter {
   const Clock& clock_;
 
   // For the thread in run().
+  bool is_down_ = false;  // the server, by the last call: no claim can be written
   kube::Backoff backoff_{kFirstRetry, kLongestRetry};
   SteadyTime not_before_{};
   bool is_first_ = true;                     // claims of an earlier instance are not seen yet
   std::map<std::string, std::string> done_;  // uid of a claim and its resourceVersion as it was prepared
-  std::string error_;                        // as logged last
+  std::map<std::string, Refusal> refused_;   // by uid
+  std::string error_;                        // of the server, as logged last
 
   TurnLoop loop_;
 };

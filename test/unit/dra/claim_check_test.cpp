@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <tuple>
 
 #include "test/fakes/paths.h"
 #include "test/unit/dra/claim_texts.h"
@@ -70,6 +71,42 @@ TEST(ClaimCheck, TheTableIsWhatPrepareRefuses) {
   }
 }
 
+// The same table too; Prepare's message is in claims_shares_test.cpp.
+TEST(ClaimCheck, ARequestForNoCoresIsRefused) {
+  std::ifstream file(fakes::source_dir() + "/test/fixtures/claims/requests.json");
+  const json table = json::parse(std::string(std::istreambuf_iterator<char>(file), {}));
+  EXPECT_GT(table.size(), 10U);
+  for (const json& row : table) {
+    const std::string name = row.at("name"), refused = row.value("refused", "");
+    json request = row.at("request");
+    request["name"] = "r";
+    const json devices = {{"requests", {{{"name", "q"}, {"exactly", {{"deviceClassName", kDriver}}}}, request}}};
+    for (const auto& [kind, spec, path] :
+         {std::tuple("ResourceClaim", json{{"devices", devices}}, "spec.devices.requests[1]."),
+          std::tuple("ResourceClaimTemplate", json{{"spec", {{"devices", devices}}}},
+                     "spec.spec.devices.requests[1].")}) {
+      const CheckedClaims found = checked(json{{"kind", kind}, {"spec", spec}}.dump());
+      ASSERT_EQ(found.faults.size(), refused.empty() ? 0U : 1U) << name;
+      if (refused.empty()) continue;
+      EXPECT_EQ(found.faults[0].kind, ConfigFault::Kind::refused);
+      EXPECT_EQ(found.faults[0].path, path + refused);
+      EXPECT_EQ(found.faults[0].problem, "the request \"r\" has no core of its device");
+      EXPECT_EQ(found.faults[0].fix, "request at least one");
+    }
+  }
+}
+
+TEST(ClaimCheck, NoCoresInOtherWords) {
+  const json wish = {
+      {"name", "r"}, {"deviceClassName", "core.x.example.com"}, {"capacity", {{"requests", {{"cores", 0}}}}}};
+  const std::string text = json{{"kind", "ResourceClaim"}, {"spec", {{"devices", {{"requests", {wish}}}}}}}.dump();
+  EXPECT_THAT(checked(text).faults, IsEmpty()) << "another driver's";
+  const auto found = check_claims(text, "x.example.com");
+  ASSERT_EQ(found->faults.size(), 1U) << "a number, and v1beta1";
+  EXPECT_EQ(found->faults[0].path, "spec.devices.requests[0].capacity.requests.cores");
+  EXPECT_EQ(found->faults[0].value, "0");
+}
+
 TEST(ClaimCheck, APlaceIsNamed) {
   const json good = entry(neuron_config(1));
   const json bad = entry(neuron_config(3));
@@ -113,7 +150,9 @@ TEST(ClaimCheck, ItemsOfATypedList) {
 TEST(ClaimCheck, OddObjectsHaveNoConfiguration) {
   for (const char* text :
        {"", " \n", "{}", R"({"kind":"ResourceClaim"})", R"({"kind":"ResourceClaim","spec":{"devices":{"config":{}}}})",
-        R"({"kind":"DeviceClass","spec":{"config":[1,null,{"opaque":[]}]}})", R"({"kind":"List","items":{}})"}) {
+        R"({"kind":"DeviceClass","spec":{"config":[1,null,{"opaque":[]}]}})",
+        R"({"kind":"ResourceClaim","spec":{"devices":{"requests":[1,null,{"exactly":[]},{"firstAvailable":[2]}]}}})",
+        R"({"kind":"ResourceClaim","spec":{"devices":{"requests":{"exactly":1}}}})", R"({"kind":"List","items":{}})"}) {
     EXPECT_THAT(checked(text).faults, IsEmpty()) << text;
   }
 }

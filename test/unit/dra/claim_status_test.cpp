@@ -8,6 +8,7 @@ namespace neuron::plugin::dra {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -134,6 +135,61 @@ TEST_F(ClaimStatusTest, AFailureIsTriedAgainLater) {
   EXPECT_THAT(calls(), ElementsAre("PATCH a/status")) << "the next would fail too";
   turn();
   EXPECT_THAT(calls(), IsEmpty()) << "not at once";
+  clock_.advance(ClaimStatusWriter::kFirstRetry);
+  turn();
+  EXPECT_THAT(calls(), ElementsAre("PATCH a/status", "PATCH b/status"));
+}
+
+// By a policy on its namespace, a webhook that is away, or anything else that the server says of one claim.
+TEST_F(ClaimStatusTest, ARefusedClaimHoldsUpNone) {
+  turn();
+  for (const int status : {401, 403, 418, 500}) {
+    const std::string bad = "a" + std::to_string(status), good = "b" + std::to_string(status);
+    ASSERT_EQ(put_and_prepare(bad, 3, 1) + put_and_prepare(good, 3, 1), "");
+    api_.fail_next({.times = fakes::FakeApi::kAlways, .path_part = "/" + bad + "/", .status = status});
+    turn();
+    EXPECT_THAT(calls(), ElementsAre("PATCH " + bad + "/status", "PATCH " + good + "/status"));
+    for (int i = 0; i < 10; ++i) clock_.advance(writer_->turn());
+    api_.forget_calls();
+    ASSERT_EQ(put_and_prepare("new", 3, 1), "");
+    turn();
+    EXPECT_THAT(calls(), Contains("PATCH new/status"));
+    turn();
+    EXPECT_THAT(calls(), IsEmpty()) << "not at once";
+    EXPECT_EQ(unprepare("new"), "");
+    clock_.advance(ClaimStatusWriter::kRefusedRetry);
+    turn();
+    EXPECT_THAT(calls(), ElementsAre("PATCH " + bad + "/status"));
+    api_.heal();
+    clock_.advance(ClaimStatusWriter::kRefusedRetry);
+    turn();
+    EXPECT_FALSE(status_of(bad).is_null());
+    EXPECT_EQ(unprepare(bad) + unprepare(good), "");
+  }
+}
+
+TEST_F(ClaimStatusTest, AnotherAllocationOfARefusedClaimDoesNotWait) {
+  turn();
+  ASSERT_EQ(put_and_prepare("a", 3, 1), "");
+  api_.fail_next(fakes::FakeApi::kAlways, 403);
+  for (int i = 0; i < 10; ++i) clock_.advance(writer_->turn());
+  turn();
+  EXPECT_THAT(calls(), ElementsAre("PATCH a/status"));
+  api_.heal();
+  ASSERT_EQ(unprepare("a"), "");
+  put_claim("a", {{"chips", "neuron-device-4"}});
+  ASSERT_EQ(prepare("a").error, "");
+  turn();
+  EXPECT_EQ(status_of("a")[0]["device"], "neuron-device-4");
+}
+
+// No token yet, or a server whose certificate is not trusted: not what the server says of a claim.
+TEST_F(ClaimStatusTest, NoAnswerIsNoRefusal) {
+  turn();
+  ASSERT_EQ(put_and_prepare("a", 3, 1) + put_and_prepare("b", 3, 1), "");
+  api_.fail_next(1, make_error(ErrorCode::failed_precondition, "no token"));
+  turn();
+  EXPECT_THAT(calls(), ElementsAre("PATCH a/status"));
   clock_.advance(ClaimStatusWriter::kFirstRetry);
   turn();
   EXPECT_THAT(calls(), ElementsAre("PATCH a/status", "PATCH b/status"));

@@ -40,6 +40,53 @@ TEST_F(ClaimShares, AClaimThatIsReleasedDuringThePrepareIsNoConflict) {
   EXPECT_EQ(cdi_device("b"), "uid-b-neuron-device-3-share-0-1");
 }
 
+// Two instances of the driver, as in a rolling update: this one chooses while the other one prepares.
+TEST_F(ClaimShares, CoresThatAnotherInstanceHasGivenAwayAreChosenAnew) {
+  const auto other = another_instance();
+  put_claim("b", {share("cores", 3, 1, "b")});
+  meanwhile_ = [&] { EXPECT_EQ(other->claims.prepare({ref("b")}, {}).at("uid-b").error, ""); };
+  EXPECT_EQ(put_and_prepare("a", 3, 2), "");
+  EXPECT_EQ(cdi_device("b"), "uid-b-neuron-device-3-share-0-1");
+  EXPECT_EQ(cdi_device("a"), "uid-a-neuron-device-3-share-4-7");
+  EXPECT_EQ(env_of("uid-a", "cores"), "NEURON_RT_VISIBLE_CORES=2-3");
+
+  put_claim("c", {share("cores", 3, 1, "c")});
+  meanwhile_ = [&] { EXPECT_EQ(other->claims.prepare({ref("c")}, {}).at("uid-c").error, ""); };
+  EXPECT_THAT(put_and_prepare("d", 3, 1), HasSubstr("allocated 1 cores of neuron3, and 0 are healthy and free"));
+}
+
+TEST_F(ClaimShares, CoresThatAnotherInstanceHasChosenForTheClaimAreItsOwn) {
+  const auto other = another_instance();
+  put_claim("a", {share("cores", 3, 1, "a")});
+  put_claim("b", {share("cores", 3, 1, "b")});
+  meanwhile_ = [&] {
+    for (const char* name : {"b", "a"}) {
+      EXPECT_EQ(other->claims.prepare({ref(name)}, {}).at(uid_of(name)).error, "");
+    }
+    EXPECT_EQ(other->claims.unprepare({ref("b")}).at("uid-b"), "");
+  };
+  EXPECT_EQ(prepare("a").error, "");
+  EXPECT_EQ(cdi_device("a"), "uid-a-neuron-device-3-share-2-3");
+}
+
+// A container's variables are over all its claims, also over one that is committed before the other loses its cores.
+TEST_F(ClaimShares, ClaimsOfOneContainerAreChosenAnewTogether) {
+  const auto other = another_instance();
+  put_claim("a", {share("cores", 2, 1, "a")});
+  put_claim("z", {share("cores", 5, 1, "z")});
+  put_claim("b", {share("cores", 5, 1, "b")});
+  for (const char* pod : {"pod-a", "pod-z"}) {
+    put_pod(pod, {{"main", {{"a", ""}, {"z", ""}}}}, std::string("pod-uid-") + (pod + 4));
+  }
+  meanwhile_ = [&] { EXPECT_EQ(other->claims.prepare({ref("b")}, {}).at("uid-b").error, ""); };
+  const auto answers = prepare_all({"a", "z"});
+  EXPECT_EQ(answers.at("uid-a").error + answers.at("uid-z").error, "");
+  EXPECT_EQ(cdi_device("b"), "uid-b-neuron-device-5-share-0-1");
+  EXPECT_EQ(cdi_device("z"), "uid-z-neuron-device-5-share-2-3");
+  EXPECT_EQ(env_of("uid-a", "cores"), env_of("uid-z", "cores"));
+  EXPECT_THAT(env_of("uid-a", "cores"), testing::EndsWith(",5"));
+}
+
 TEST_F(ClaimShares, ChosenCoresStay) {
   put_and_prepare("a", 3, 1);
   put_and_prepare("b", 3, 1);
@@ -68,6 +115,47 @@ TEST_F(ClaimShares, AreKnownAgainFromTheirCdiFiles) {
   EXPECT_EQ(cdi_device("b"), "uid-b-neuron-device-3-share-2-3") << "not the lowest ones, which are free";
   EXPECT_EQ(put_and_prepare("c", 3, 1), "");
   EXPECT_EQ(cdi_device("c"), "uid-c-neuron-device-3-share-0-1");
+}
+
+// A claim that says no capacity has its devices alone: as many cores as there were then, all of them also after the
+// node's LNC has changed, before it was prepared.
+TEST_F(ClaimShares, AWholeDeviceIsWholeAfterAChangeOfTheLnc) {
+  put_alone("whole", share("cores", 3, 4, "whole"));
+  put_alone("again", share("cores", 5, 4, "again"));
+  put_alone("taken", share("cores", 6, 4, "taken"));
+  change_node([](model::HostScan& host) { host.lnc = {1, model::Origin::live}; });
+  EXPECT_EQ(prepare("whole").error, "");
+  EXPECT_EQ(cdi_device("whole"), "uid-whole-neuron-device-3");
+  EXPECT_EQ(env_of("uid-whole", "cores"), "NEURON_RT_VISIBLE_CORES=0-7");
+  make_core_ill(5, 7);
+  EXPECT_THAT(prepare("again").error, HasSubstr("unhealthy"));
+  EXPECT_EQ(put_and_prepare("share", 6, 4), "") << "a request that says 4 gets 4";
+  EXPECT_EQ(cdi_device("share"), "uid-share-neuron-device-6-share-0-3");
+  EXPECT_THAT(prepare("taken").error, HasSubstr("neuron6 is held by the claim default/share"));
+}
+
+TEST_F(ClaimShares, AWholeDeviceWithAnUnhealthyCoreHasTheOthers) {
+  put_alone("then", share("cores", 3, 3, "then"));
+  make_core_ill(4, 3);
+  put_alone("now", share("cores", 4, 3, "now"));
+  EXPECT_EQ(prepare("now").error, "");
+  EXPECT_EQ(cdi_device("now"), "uid-now-neuron-device-4-share-0-5");
+  EXPECT_EQ(prepare("then").error, "");
+  EXPECT_EQ(cdi_device("then"), "uid-then-neuron-device-3-share-0-5") << "it is healthy again, and counts one as free";
+  EXPECT_EQ(unprepare("then"), "");
+  change_node([](model::HostScan& host) { host.lnc = {1, model::Origin::live}; });
+  EXPECT_EQ(prepare("then").error, "");
+  EXPECT_EQ(cdi_device("then"), "uid-then-neuron-device-3-share-0-5") << "6 of 8 logical cores";
+}
+
+TEST_F(ClaimShares, FewerAndLargerCoresAreWhatTheRequestSays) {
+  change_node([](model::HostScan& host) { host.lnc = {1, model::Origin::live}; });
+  put_alone("whole", share("cores", 3, 8, "whole"));
+  put_claim("part", {share("cores", 4, 2, "part")});
+  change_node([](model::HostScan& host) { host.lnc = {2, model::Origin::live}; });
+  EXPECT_EQ(prepare("whole").error + prepare("part").error, "");
+  EXPECT_EQ(cdi_device("whole"), "uid-whole-neuron-device-3");
+  EXPECT_EQ(cdi_device("part"), "uid-part-neuron-device-4-share-0-3");
 }
 
 TEST_F(ClaimShares, AnUnhealthyCoreIsNotGiven) {

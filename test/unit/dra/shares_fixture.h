@@ -24,6 +24,14 @@ class ClaimShares : public ClaimsTest {
     put_claim(name, {share("cores", device, cores, name)});
     return prepare(name).error;
   }
+  // A claim whose request says no capacity.
+  void put_alone(const std::string& name, const ResultText& result) {
+    put_claim(name, {result});
+    json claim = api_.at(claim_path(name));
+    claim["spec"]["devices"]["requests"] = {
+        {{"name", result.request}, {"exactly", {{"deviceClassName", "neuron.aws.com"}}}}};
+    api_.put(claim_path(name), claim);
+  }
   [[nodiscard]] std::string cdi_device(const std::string& name) const {
     const json spec = cdi_of(uid_of(name));
     return spec.is_object() ? spec["devices"][0]["name"].get<std::string>() : "";
