@@ -206,6 +206,22 @@ TEST(ReadDocuments, SecretsOfPodsAreNotKept) {
   EXPECT_THAT(page, HasSubstr("aws.amazon.com/neuron"));
 }
 
+TEST(ReadDocuments, WhatContainersWaitForIsKept) {
+  FakeCluster cluster;
+  fill(cluster, 0);
+  json pod = pod_object("team", "p", "n0", {{"aws.amazon.com/neuron", 1}});
+  pod["status"]["containerStatuses"] = {
+      {{"name", "main"}, {"state", {{"waiting", {{"reason", "ErrImagePull"}, {"message", "no such image"}}}}}},
+      {{"name", "side"}, {"state", {{"running", {{"startedAt", "2026-01-31T10:00:00Z"}}}}}}};
+  cluster.lists["/api/v1/pods"] = {pod};
+  const Fleet fleet = make_fleet(read(cluster));
+  ASSERT_EQ(fleet.pods.size(), 1U);
+  ASSERT_EQ(fleet.pods[0].waits.size(), 1U);
+  EXPECT_EQ(fleet.pods[0].waits[0].container, "main");
+  EXPECT_EQ(fleet.pods[0].waits[0].reason, "ErrImagePull");
+  EXPECT_EQ(fleet.pods[0].waits[0].message, "no such image");
+}
+
 TEST(ReadDocuments, ProgressCountsUpToTheEnd) {
   FakeCluster cluster;
   fill(cluster, 3);
