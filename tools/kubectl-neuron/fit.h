@@ -40,6 +40,7 @@ struct Obstacle {
     claim_missing,  // name: a claim or template that does not exist
     class_unknown,  // name: the device class, detail: the request
     all_differ,     // all devices are asked for, against constraint `name` of claim `detail`: an error of the scheduler
+    claim_full,     // name: a claim that `total` pods have, the most that can
     claim_limit,    // asked of at most `total` devices in one claim; name: the claim or the resource
     // Of the node.
     both_names,  // name: the container; asked: cores of its devices, free: cores by themselves; detail: "split"
@@ -107,6 +108,9 @@ struct Verdict {
 
 // The pod is placed as the verdict says, which is `yes`, or goes.
 void place(const Fleet& fleet, const Pod& pod, const Verdict& verdict, NodeState& state);
+// Claims by name of a pod that was just placed there are allocated from now on, and one pod more has them: further pods
+// share them.
+void share_claims(const Pod& pod, const Verdict& verdict, const NodeState& state, Fleet& rules);
 // As its controller would make it again: on no node, with new claims.
 [[nodiscard]] Pod made_again(Pod pod);
 // False: what becomes free is not known, since the node's report is missing. Claims that other pods use stay.
@@ -151,6 +155,7 @@ inline constexpr const char* kNeuronDevice = "aws.amazon.com/neurondevice";
 inline constexpr const char* kNeuronCore = "aws.amazon.com/neuroncore";
 inline constexpr const char* kEfa = "vpc.amazonaws.com/efa";
 inline constexpr std::int64_t kMostPerClaim = 32;
+inline constexpr std::size_t kMostSharing = 256;  // pods of one claim: the API server's limit of status.reservedFor
 
 // ---- Obstacles as text; names in it are printable
 

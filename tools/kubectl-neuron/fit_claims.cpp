@@ -50,7 +50,12 @@ std::vector<WantedClaim> wanted_claims(const Fleet& fleet, const Pod& pod, const
   std::vector<WantedClaim> wanted;
   for (const PodClaim& own : pod.claims) {
     const Claim* claim = own.claim.empty() ? nullptr : find_claim(fleet, pod.pod_namespace, own.claim);
-    if (claim != nullptr && claim->allocated) {
+    const bool is_full = claim != nullptr && claim->reserved_for.size() >= kMostSharing &&
+                         std::ranges::find(claim->reserved_for, pod.name) == claim->reserved_for.end();
+    if (is_full) {
+      all.push_back(obstacle(Kind::claim_full, claim->name));
+      all.back().total = static_cast<std::int64_t>(claim->reserved_for.size());
+    } else if (claim != nullptr && claim->allocated) {
       add_allocated(fleet, *claim, state, all);
     } else if (claim != nullptr) {
       wanted.push_back({own.name, claim->requests, claim->constraints});

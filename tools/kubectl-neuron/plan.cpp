@@ -12,7 +12,7 @@ namespace {
 // Nodes that are filled. The verdict of a node changes only when a pod is placed there.
 class Filling {
  public:
-  Filling(const Fleet& rules, std::vector<NodeState> states) : rules_(rules), states_(std::move(states)) {
+  Filling(Fleet rules, std::vector<NodeState> states) : rules_(std::move(rules)), states_(std::move(states)) {
     counts_.resize(states_.size());
   }
 
@@ -49,8 +49,10 @@ class Filling {
       if (verdicts_[i].answer == Answer::yes && (!best || counts_[i] > counts_[*best])) best = i;
     }
     if (!best) return false;
+    const bool binds = allocates_shared(verdicts_[*best]);
     place_at(*best, verdicts_[*best]);
     verdicts_[*best] = fit(rules_, pod_, states_[*best]);
+    if (binds) verdicts_ = fit_all(rules_, pod_, states_);
     return true;
   }
 
@@ -79,10 +81,19 @@ class Filling {
     });
   }
 
+  // A claim by name is allocated with the first pod, and binds the others to its node.
+  [[nodiscard]] bool allocates_shared(const Verdict& verdict) const {
+    return std::ranges::any_of(pod_.claims, [&](const PodClaim& own) {
+      return !own.claim.empty() && own.claim_template.empty() &&
+             std::ranges::find(verdict.devices, own.name, &ClaimResult::claim) != verdict.devices.end();
+    });
+  }
+
   void place_at(std::size_t node, const Verdict& verdict) {
     Pod one = pod_;
     one.name += "-" + std::to_string(number_++);
     place(rules_, one, verdict, states_[node]);
+    share_claims(one, verdict, states_[node], rules_);
     ++counts_[node];
     ++placed_[node];
   }
@@ -92,7 +103,7 @@ class Filling {
     return std::ranges::find(verdicts_, Answer::yes, &Verdict::answer) == verdicts_.end() ? 0 : most;
   }
 
-  const Fleet& rules_;
+  Fleet rules_;  // with the claims that were allocated
   std::vector<NodeState> states_;
   std::vector<int> counts_;  // pods of the plan, all groups
   std::vector<int> placed_;  // of this group

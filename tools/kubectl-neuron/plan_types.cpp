@@ -74,7 +74,7 @@ Pool pool_of(const model::HostScan& host, const std::string& node) {
   return pool;
 }
 
-int count_on(const Fleet& rules, const Pod& pod, NodeState state, std::string& why) {
+int count_on(Fleet rules, const Pod& pod, NodeState state, std::string& why) {
   int count = 0;
   while (count < kMostPerNode) {
     const Verdict verdict = fit(rules, pod, state);
@@ -85,6 +85,7 @@ int count_on(const Fleet& rules, const Pod& pod, NodeState state, std::string& w
     Pod one = pod;
     one.name += "-" + std::to_string(count++);
     place(rules, one, verdict, state);
+    share_claims(one, verdict, state, rules);
   }
   return count;
 }
