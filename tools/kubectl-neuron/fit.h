@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/kubectl-neuron/effort.h"
 #include "tools/kubectl-neuron/fleet.h"
 
 // Whether a pod fits on a node as the fleet is: the arithmetic of the scheduler, the kubelet and the agent. Processor
@@ -99,12 +100,14 @@ struct Verdict {
   std::vector<ClaimResult> devices;  // with `yes`: what the scheduler would allocate of this node's pools
 };
 
-// One node. What the pod itself holds there, if it is placed, is not free.
-[[nodiscard]] Verdict fit(const Fleet& fleet, const Pod& pod, const NodeState& state);
+// One node. What the pod itself holds there, if it is placed, is not free. Once `effort` is over, it is not known where
+// many combinations of devices would have to be tried.
+[[nodiscard]] Verdict fit(const Fleet& fleet, const Pod& pod, const NodeState& state, Effort* effort = nullptr);
 
 // All nodes, parallel to `states`. all_differ and claim_limit on one node that passes the pod's other rules end the
 // scheduling of the pod on all nodes (docs/dra.md#unmodified-pods).
-[[nodiscard]] std::vector<Verdict> fit_all(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states);
+[[nodiscard]] std::vector<Verdict> fit_all(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states,
+                                           Effort* effort = nullptr);
 
 // The pod is placed as the verdict says, which is `yes`, or goes.
 void place(const Fleet& fleet, const Pod& pod, const Verdict& verdict, NodeState& state);
@@ -146,7 +149,7 @@ struct SingleNames {  // devices and cores of containers that ask for one of the
 
 // The claims of the pod, and the resources that are by claim on this node. Obstacles, or none and `devices`.
 [[nodiscard]] std::vector<Obstacle> claim_obstacles(const Fleet& fleet, const Pod& pod, const NodeState& state,
-                                                    std::vector<ClaimResult>& devices);
+                                                    std::vector<ClaimResult>& devices, Effort* effort = nullptr);
 
 [[nodiscard]] std::string full_name(const Pod& pod);  // "namespace/name"
 

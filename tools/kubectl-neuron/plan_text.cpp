@@ -191,7 +191,9 @@ int run_plan(const Options& options, const PlanOptions& own) {
   print_unknown(*fleet);
   const auto manifest = parse_manifest(*text, namespace_of(options, *fleet), fleet->classes);
   if (!manifest) return fail_with(manifest.error());
-  const Plan answer = plan(*fleet, *manifest, own.replicas);
+  constexpr std::chrono::seconds kLongest{20};
+  Effort effort(kLongest);
+  const Plan answer = plan(*fleet, *manifest, own.replicas, &effort);
   return print(own.output == "json" ? plan_json(answer) : plan_text(answer), exit_status(answer));
 }
 

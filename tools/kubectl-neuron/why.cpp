@@ -122,15 +122,28 @@ bool is_silent(const Why& why, const Pod& pod) {
   return why.state == PodState::waiting && why.scheduler.empty() && pod.scheduled_reason.empty() && pod.gates.empty();
 }
 
-void explain_waiting(const Fleet& fleet, const Pod& pod, Why& why) {
+// What could be tried, as far as there was time.
+void add_changes(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states,
+                 const std::vector<Verdict>& verdicts, Effort* effort, Why& why) {
+  Changes changes = changes_for(fleet, pod, states, verdicts, effort);
+  why.changes = std::move(changes.found);
+  why.all_tried = changes.all_tried;
+  const bool late = effort != nullptr && effort->was_over();
+  if (why.all_tried || (!late && !why.changes.empty())) return;
+  why.notes.push_back(late ? "the search ended after " + std::to_string(effort->limit().count()) +
+                                 " s; more changes may exist"
+                           : "not all changes were tried; more may exist");
+}
+
+void explain_waiting(const Fleet& fleet, const Pod& pod, Effort* effort, Why& why) {
   const Pod question = pod.node.empty() ? pod : made_again(pod);
   const std::vector<NodeState> states = node_states(fleet);
-  const std::vector<Verdict> verdicts = fit_all(fleet, question, states);
+  const std::vector<Verdict> verdicts = fit_all(fleet, question, states, effort);
   why.scheduler = explain_scheduler(scheduler_message(fleet, pod));
   why.nodes = grouped(states, verdicts);
   why.answer = answer_of(question, verdicts, why.scheduler);
   if (why.answer != Answer::yes) note_never(states, question, why.notes);
-  if (!any(verdicts, Answer::yes)) why.changes = changes_for(fleet, question, states, verdicts);
+  if (!any(verdicts, Answer::yes)) add_changes(fleet, question, states, verdicts, effort, why);
   if (is_silent(why, pod)) {
     why.notes.push_back("no scheduler has said anything about it: its schedulerName (" +
                         printable(pod.scheduler.empty() ? "default-scheduler" : pod.scheduler) +
@@ -219,7 +232,7 @@ PodState state_of(const Pod& pod) {
   return pod.phase == "Running" ? PodState::running : PodState::starting;
 }
 
-Why why(const Fleet& fleet, const Pod& pod) {
+Why why(const Fleet& fleet, const Pod& pod, Effort* effort) {
   Why result;
   result.pod = full_name(pod);
   result.state = state_of(pod);
@@ -231,14 +244,14 @@ Why why(const Fleet& fleet, const Pod& pod) {
   }
   switch (result.state) {
     case PodState::waiting:
-      explain_waiting(fleet, pod, result);
+      explain_waiting(fleet, pod, effort, result);
       break;
     case PodState::refused:
       if (result.messages.empty()) {
         result.messages.push_back(
             {printable(pod.reason + ": " + pod.message, 400), "the kubelet rejected it", "", 0, true});
       }
-      explain_waiting(fleet, pod, result);
+      explain_waiting(fleet, pod, effort, result);
       result.scheduler.clear();
       result.summary =
           "it was refused on " + printable(pod.node) + ", which is final for this pod; made again, " + result.summary;

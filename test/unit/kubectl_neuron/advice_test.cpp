@@ -39,7 +39,7 @@ TEST(Advice, TaintsOfNodesThatAreUnwellOrLeaveAreNotToBeTolerated) {
     fleet.nodes[0].taints = {{key, "", "NoSchedule"}};
     const std::vector<NodeState> states = node_states(fleet);
     const Pod pod = pod_of("p", {{kNeuron, 4}});
-    for (const Change& change : changes_for(fleet, pod, states, fit_all(fleet, pod, states)))
+    for (const Change& change : changes_for(fleet, pod, states, fit_all(fleet, pod, states)).found)
       EXPECT_NE(change.kind, Change::Kind::tolerate) << key;
   }
   EXPECT_EQ(only("node(s) had untolerated taint {team: red}").advice, "tolerate it");
