@@ -187,7 +187,11 @@ class Program(Case):
         with open("/dev/full", "w", encoding="utf-8") as full:
             self.assertEqual(self.run_it(cluster(), "nodes", output=full).returncode, 2)
 
-    def test_it_needs_only_what_every_linux_has(self):
+    def test_it_needs_no_shared_library(self):
+        headers = subprocess.run(["readelf", "-ld", PROGRAM], capture_output=True, text=True, check=True).stdout
+        if os.environ.get("NEURON_STATIC") == "1":
+            self.assertNotIn("(NEEDED)", headers)
+            self.assertNotIn("INTERP", headers)
         needed = subprocess.run(["objdump", "-p", PROGRAM], capture_output=True, text=True, check=True).stdout
         names = {line.split()[1].split(".")[0] for line in needed.splitlines() if line.split()[:1] == ["NEEDED"]}
         self.assertLessEqual(names, {"libc", "libm", "libz", "ld-linux-x86-64", "ld-linux-aarch64"})
