@@ -167,7 +167,7 @@ std::string why_json(const Why& why) {
                  {"nodes", list_json(why.nodes)},
                  {"changes", list_json(why.changes)},
                  {"placements", why.placements ? list_json(*why.placements) : json(nullptr)}};
-  return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return object.dump(2, ' ', true, json::error_handler_t::replace) + "\n";
 }
 
 // ---- The command
