@@ -18,3 +18,11 @@ if(BUILD_TESTING)
   find_package(GTest REQUIRED)
   include(GoogleTest)
 endif()
+
+# What a program of the property NEURON_STATIC, which needs no shared library, has instead of these or without them: its
+# libraries' own code that logs is not linked into it.
+set(in_static $<BOOL:$<TARGET_PROPERTY:NEURON_STATIC>>)
+find_library(ZLIB z REQUIRED)
+find_library(ZLIB_ARCHIVE libz.a REQUIRED)
+set(NEURON_ZLIB $<IF:${in_static},${ZLIB_ARCHIVE},${ZLIB}>)
+set(NEURON_LOGGING $<$<NOT:${in_static}>:spdlog::spdlog> $<$<NOT:${in_static}>:fmt::fmt>)

@@ -4,7 +4,7 @@
 FAKE_KUBECTL is a JSON file: path -> answer. An answer is {"status": 200, "body": any JSON}, {"text": "as it is"}, {"file": "beside it"},
 {"hang": true} (never answers) or {"cut": true} (ends in the middle). A list of objects at "items" is served in pages, as limit= says. The
 key "" holds what is no path: "namespace" of the context, "proxy": "refuse" (it does not start), "log": a file, a line per call; "created": what
-create prints.
+create prints. "silent": true: each call ends with status 1 and no word.
 """
 import http.server
 import json
@@ -113,6 +113,8 @@ def get_raw(target):
 def main():
     words = sys.argv[1:]
     log("kubectl " + " ".join(words))
+    if OWN.get("silent"):
+        sys.exit(1)
     if words[:1] == ["proxy"]:
         return proxy(words)
     if words[:2] == ["get", "--raw"]:

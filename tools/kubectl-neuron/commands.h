@@ -76,7 +76,8 @@ void add_top(CLI::App& command, TopOptions& own);
 void add_output(CLI::App& command, std::string& output);
 [[nodiscard]] Output output_of(const std::string& text);
 
-// The whole text of a command. Pure.
+// The whole text of a command. JSON is ASCII alone: names may have characters that change how a terminal shows the
+// rest. Pure.
 [[nodiscard]] std::string nodes_listing(const Fleet& fleet, Output output);
 // `only_namespace`: "" = all.
 [[nodiscard]] std::string pods_listing(const Fleet& fleet, const Usages& usages, Output output,

@@ -1,19 +1,12 @@
 #include "tools/kubectl-neuron/device_search.h"
 
 #include <algorithm>
-#include <set>
-#include <tuple>
 #include <utility>
 
 #include "agent/kube/answers.h"
 
 namespace neuron::fleet {
 namespace {
-
-std::optional<std::int64_t> quantity(const Labels& quantities, const std::string& name) {
-  const auto found = quantities.find(name);
-  return found == quantities.end() ? std::nullopt : kube::parse_quantity(found->second);
-}
 
 const AttributeValue* attribute(const Stock& stock, const std::string& name) {
   const std::string own = stock.pool->driver + "/";
@@ -38,84 +31,10 @@ bool endures(const ClaimRequest& wish, const Taint& taint) {
   return taint.effect != "NoSchedule" && taint.effect != "NoExecute" ? true : tolerates(wish.tolerations, taint);
 }
 
-void add_claim(const Claim& claim, Stock& stock, const AllocatedDevice& device) {
-  if (device.admin_access) return;
-  if (!stock.device->multiple || device.consumed_capacity.empty()) stock.held = true;
-  for (const auto& [name, text] : device.consumed_capacity) {
-    stock.consumed[name] += kube::parse_quantity(text).value_or(0);
-  }
-  for (const std::string& pod : claim.reserved_for) stock.holders.push_back(claim.claim_namespace + "/" + pod);
-  if (claim.reserved_for.empty()) stock.holders.push_back("claim " + claim.claim_namespace + "/" + claim.name);
-}
-
-// Whether a device has left what a request consumes of it; nullopt: as consumption().
-std::optional<bool> has_capacity(const ClaimRequest& wish, const Stock& stock) {
-  const auto need = consumption(wish, *stock.pool, *stock.device);
-  if (!need) return std::nullopt;
-  return std::ranges::all_of(*need, [&](const auto& one) {
-    const auto used = stock.consumed.find(one.first);
-    const bool is_consumed = stock.device->multiple && used != stock.consumed.end();
-    return one.second <= quantity(stock.device->capacity, one.first).value_or(0) - (is_consumed ? used->second : 0);
-  });
-}
-
 }  // namespace
 
-std::optional<std::map<std::string, std::int64_t>> consumption(const ClaimRequest& wish, const Pool& pool,
-                                                               const SliceDevice& device) {
-  std::map<std::string, std::int64_t> all;
-  const std::string own = pool.driver + "/";
-  Labels asked;
-  for (const auto& [name, text] : wish.capacity) {
-    asked[name.starts_with(own) ? name.substr(own.size()) : name] = text;
-  }
-  for (const auto& [name, text] : asked) {
-    const auto need = kube::parse_quantity(text), have = quantity(device.capacity, name);
-    if (!need || !have) return std::nullopt;
-    all[name] = *need;
-  }
-  if (!device.multiple) return all;
-  for (const auto& [name, text] : device.capacity) {
-    // The policies of this driver's slices: of the cores all by default, of the memory none.
-    const bool none = name == "memory" && device.attributes.contains("resourceType");
-    if (!asked.contains(name)) all[name] = none ? 0 : kube::parse_quantity(text).value_or(0);
-  }
-  return all;
-}
-
-Stocks stocks_of(const NodeState& state) {
-  Stocks stocks;
-  std::map<std::tuple<std::string, std::string, std::string>, std::size_t> places;
-  for (const Pool& pool : state.pools) {
-    auto& counters = stocks.counters[&pool];
-    for (const auto& [set, values] : pool.counters) {
-      for (const auto& [name, text] : values) counters[set][name] = kube::parse_quantity(text).value_or(0);
-    }
-    for (const SliceDevice& device : pool.devices) {
-      places[{pool.driver, pool.name, device.name}] = stocks.devices.size();
-      stocks.devices.push_back({&pool, &device, false, {}, {}});
-    }
-  }
-  std::set<std::size_t> counted;
-  for (const Claim& claim : state.claims) {
-    for (const AllocatedDevice& device : claim.devices) {
-      const auto at = places.find({device.driver, device.pool, device.device});
-      if (at == places.end()) continue;
-      Stock& stock = stocks.devices[at->second];
-      add_claim(claim, stock, device);
-      if (device.admin_access || !counted.insert(at->second).second) continue;
-      for (const auto& [set, uses] : stock.device->consumes) {
-        for (const auto& [name, text] : uses) {
-          stocks.counters[stock.pool][set][name] -= kube::parse_quantity(text).value_or(0);
-        }
-      }
-    }
-  }
-  return stocks;
-}
-
-DeviceSearch::DeviceSearch(const Fleet& fleet, const NodeState& state, std::vector<WantedClaim> claims)
-    : fleet_(fleet), stocks_(stocks_of(state)), claims_(std::move(claims)) {}
+DeviceSearch::DeviceSearch(const Fleet& fleet, const NodeState& state, std::vector<WantedClaim> claims, Effort* effort)
+    : fleet_(fleet), stocks_(stocks_of(state)), claims_(std::move(claims)), effort_(effort) {}
 
 const std::vector<SelectorAnswer>& DeviceSearch::matches(const ClaimRequest& wish) {
   const auto [at, is_new] = matches_.try_emplace(&wish);
@@ -212,11 +131,37 @@ void DeviceSearch::begin(Constraints constraints) {
   constraints_ = constraints;
 }
 
+// Without requests for all and alternatives nothing else can end the search first.
+bool DeviceSearch::is_short() {
+  const auto is_plain = [](const ClaimRequest& one) { return !one.all && one.first_available.empty(); };
+  const auto are_plain = [&](const WantedClaim& claim) { return std::ranges::all_of(claim.requests, is_plain); };
+  if (!std::ranges::all_of(claims_, are_plain)) return false;
+  for (std::size_t claim = 0; claim < claims_.size(); ++claim) {
+    for (const ClaimRequest& request : claims_[claim].requests) {
+      std::int64_t usable = 0;
+      for (std::size_t i = 0; i < stocks_.devices.size(); ++i) {
+        const Chosen one{claim, i, request.name, &request};
+        if (is_usable(one)) ++usable;
+      }
+      if (usable < request.count) return true;
+    }
+  }
+  return false;
+}
+
+// The clock is asked now and then.
+bool DeviceSearch::is_step_too_many() {
+  constexpr int kBetween = 256;
+  ++steps_;
+  if (steps_ % kBetween == 0 && is_over(effort_)) steps_ = kMostSteps + 1;
+  return steps_ > kMostSteps;
+}
+
 DeviceSearch::Outcome DeviceSearch::run(Constraints constraints) {
   begin(constraints);
   // This reads all members() as well, while nothing is chosen.
   for (const WantedClaim& claim : claims_) over_limit_ = std::max(over_limit_, excess_of(claim));
-  if (over_limit_ > 0) return Outcome::none;
+  if (over_limit_ > 0 || is_short()) return Outcome::none;
   if (next_request(0, 0)) return Outcome::found;
   return steps_ > kMostSteps ? Outcome::gave_up : Outcome::none;
 }
@@ -293,7 +238,7 @@ bool DeviceSearch::choose(std::size_t claim, std::size_t request, const Chosen& 
     if (is_usable(one) && (has_distinct || broken_by(one) == nullptr)) fitting.push_back(i);
   }
   for (std::size_t i = 0; i + static_cast<std::size_t>(missing) <= fitting.size(); ++i) {
-    if (++steps_ > kMostSteps) return false;
+    if (is_step_too_many()) return false;
     Chosen one = kind;
     one.device = fitting[i];
     if (has_distinct && broken_by(one) != nullptr) continue;

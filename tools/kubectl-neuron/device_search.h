@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/kubectl-neuron/effort.h"
 #include "tools/kubectl-neuron/fit.h"
 #include "tools/kubectl-neuron/selector.h"
 
@@ -47,7 +48,7 @@ struct Rated {
 
 class DeviceSearch {
  public:
-  DeviceSearch(const Fleet& fleet, const NodeState& state, std::vector<WantedClaim> claims);
+  DeviceSearch(const Fleet& fleet, const NodeState& state, std::vector<WantedClaim> claims, Effort* effort = nullptr);
 
   enum class Constraints { apply, ignore };
   enum class Outcome : std::uint8_t { found, none, gave_up };
@@ -78,6 +79,9 @@ class DeviceSearch {
 
   [[nodiscard]] std::int64_t size_of(const ClaimRequest& wish);    // devices
   [[nodiscard]] std::int64_t excess_of(const WantedClaim& claim);  // its fewest devices, where above the limit; else 0
+  // Whether a request alone finds too few devices: then all combinations of the others would be tried in vain.
+  [[nodiscard]] bool is_short();
+  [[nodiscard]] bool is_step_too_many();
   void begin(Constraints constraints);
   bool next_request(std::size_t claim, std::size_t request);
   bool first_of(std::size_t claim, std::size_t request, const ClaimRequest& wish);
@@ -98,6 +102,7 @@ class DeviceSearch {
   const Fleet& fleet_;
   Stocks stocks_;
   std::vector<WantedClaim> claims_;
+  Effort* effort_;
   Constraints constraints_ = Constraints::apply;
   std::vector<Chosen> chosen_;
   // Of each distinctAttribute and request the value of the device that was taken last: the scheduler compares a further
@@ -115,5 +120,8 @@ class DeviceSearch {
 // that the device lacks, or a quantity is not understood. Of one that is not shared: {} where it is large enough.
 [[nodiscard]] std::optional<std::map<std::string, std::int64_t>> consumption(const ClaimRequest& wish, const Pool& pool,
                                                                              const SliceDevice& device);
+
+// Whether a device has left what a request consumes of it; nullopt: as consumption().
+[[nodiscard]] std::optional<bool> has_capacity(const ClaimRequest& wish, const Stock& stock);
 
 }  // namespace neuron::fleet

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/base/child_process.h"
 #include "agent/base/result.h"
 #include "agent/kube/api.h"
 #include "tools/kubectl-neuron/fleet.h"
@@ -121,6 +122,9 @@ struct Page {
 // The page in `body`, an API server's answer, with the fields that commands read, and no others: environment variables,
 // annotations, volumes and managed fields of pods are in no document and no dump. Pure. Errors: data_corrupt.
 [[nodiscard]] Result<Page> kept_page(Kind kind, std::string_view body);
+
+// Why a run of kubectl failed, in a sentence: its last words, or that it had none.
+[[nodiscard]] std::string failure_of(const ChildOutcome& kubectl);
 
 // The path of the program `name` on PATH. Errors: not_found, with the remedy.
 [[nodiscard]] Result<std::string> find_on_path(const std::string& name);

@@ -182,21 +182,21 @@ void add_hidden(const Fleet& fleet, const Pod& pod, const NodeState& state, std:
 
 }  // namespace
 
-Verdict fit(const Fleet& fleet, const Pod& pod, const NodeState& state) {
+Verdict fit(const Fleet& fleet, const Pod& pod, const NodeState& state, Effort* effort) {
   std::vector<Obstacle> all = pod_obstacles(fleet, pod);
   append(all, node_obstacles(pod, state.node));
   append(all, count_obstacles(fleet, pod, state));
   std::vector<ClaimResult> devices;
-  append(all, claim_obstacles(fleet, pod, state, devices));
+  append(all, claim_obstacles(fleet, pod, state, devices, effort));
   add_hidden(fleet, pod, state, all);
   return verdict_of(std::move(all), std::move(devices));
 }
 
-std::vector<Verdict> fit_all(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states) {
+std::vector<Verdict> fit_all(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states, Effort* effort) {
   std::vector<Verdict> all;
   std::optional<Obstacle> limit;
   for (const NodeState& state : states) {
-    const Verdict& verdict = all.emplace_back(fit(fleet, pod, state));
+    const Verdict& verdict = all.emplace_back(fit(fleet, pod, state, effort));
     const auto end = std::ranges::find_if(verdict.obstacles, ends_scheduling);
     const bool counts = !limit && end != verdict.obstacles.end() && node_obstacles(pod, state.node).empty() &&
                         count_obstacles(fleet, pod, state).empty();

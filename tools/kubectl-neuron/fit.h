@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/kubectl-neuron/effort.h"
 #include "tools/kubectl-neuron/fleet.h"
 
 // Whether a pod fits on a node as the fleet is: the arithmetic of the scheduler, the kubelet and the agent. Processor
@@ -40,6 +41,7 @@ struct Obstacle {
     claim_missing,  // name: a claim or template that does not exist
     class_unknown,  // name: the device class, detail: the request
     all_differ,     // all devices are asked for, against constraint `name` of claim `detail`: an error of the scheduler
+    claim_full,     // name: a claim that `total` pods have, the most that can
     claim_limit,    // asked of at most `total` devices in one claim; name: the claim or the resource
     // Of the node.
     both_names,  // name: the container; asked: cores of its devices, free: cores by themselves; detail: "split"
@@ -98,15 +100,20 @@ struct Verdict {
   std::vector<ClaimResult> devices;  // with `yes`: what the scheduler would allocate of this node's pools
 };
 
-// One node. What the pod itself holds there, if it is placed, is not free.
-[[nodiscard]] Verdict fit(const Fleet& fleet, const Pod& pod, const NodeState& state);
+// One node. What the pod itself holds there, if it is placed, is not free. Once `effort` is over, it is not known where
+// many combinations of devices would have to be tried.
+[[nodiscard]] Verdict fit(const Fleet& fleet, const Pod& pod, const NodeState& state, Effort* effort = nullptr);
 
 // All nodes, parallel to `states`. all_differ and claim_limit on one node that passes the pod's other rules end the
 // scheduling of the pod on all nodes (docs/dra.md#unmodified-pods).
-[[nodiscard]] std::vector<Verdict> fit_all(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states);
+[[nodiscard]] std::vector<Verdict> fit_all(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states,
+                                           Effort* effort = nullptr);
 
 // The pod is placed as the verdict says, which is `yes`, or goes.
 void place(const Fleet& fleet, const Pod& pod, const Verdict& verdict, NodeState& state);
+// Claims by name of a pod that was just placed there are allocated from now on, and one pod more has them: further pods
+// share them.
+void share_claims(const Pod& pod, const Verdict& verdict, const NodeState& state, Fleet& rules);
 // As its controller would make it again: on no node, with new claims.
 [[nodiscard]] Pod made_again(Pod pod);
 // False: what becomes free is not known, since the node's report is missing. Claims that other pods use stay.
@@ -142,7 +149,7 @@ struct SingleNames {  // devices and cores of containers that ask for one of the
 
 // The claims of the pod, and the resources that are by claim on this node. Obstacles, or none and `devices`.
 [[nodiscard]] std::vector<Obstacle> claim_obstacles(const Fleet& fleet, const Pod& pod, const NodeState& state,
-                                                    std::vector<ClaimResult>& devices);
+                                                    std::vector<ClaimResult>& devices, Effort* effort = nullptr);
 
 [[nodiscard]] std::string full_name(const Pod& pod);  // "namespace/name"
 
@@ -156,6 +163,7 @@ inline constexpr const char* kCoreClass = "core.neuron.aws.com";
 inline constexpr const char* kEfaClass = "efa.neuron.aws.com";
 inline constexpr const char* kGroupClass = "group.neuron.aws.com";
 inline constexpr std::int64_t kMostPerClaim = 32;
+inline constexpr std::size_t kMostSharing = 256;  // pods of one claim: the API server's limit of status.reservedFor
 
 // ---- Obstacles as text; names in it are printable
 

@@ -50,7 +50,12 @@ std::vector<WantedClaim> wanted_claims(const Fleet& fleet, const Pod& pod, const
   std::vector<WantedClaim> wanted;
   for (const PodClaim& own : pod.claims) {
     const Claim* claim = own.claim.empty() ? nullptr : find_claim(fleet, pod.pod_namespace, own.claim);
-    if (claim != nullptr && claim->allocated) {
+    const bool is_full = claim != nullptr && claim->reserved_for.size() >= kMostSharing &&
+                         std::ranges::find(claim->reserved_for, pod.name) == claim->reserved_for.end();
+    if (is_full) {
+      all.push_back(obstacle(Kind::claim_full, claim->name));
+      all.back().total = static_cast<std::int64_t>(claim->reserved_for.size());
+    } else if (claim != nullptr && claim->allocated) {
       add_allocated(fleet, *claim, state, all);
     } else if (claim != nullptr) {
       wanted.push_back({own.name, claim->requests, claim->constraints});
@@ -211,7 +216,7 @@ std::vector<Obstacle> reasons(DeviceSearch& search) {
     for (const ClaimRequest& request : claim.requests) {
       std::vector<Obstacle> own;
       for (const ClaimRequest* each : alternatives(request)) {
-        const bool alone = search.run_alone(*each) == DeviceSearch::Outcome::found;
+        const bool alone = search.run_alone(*each) != DeviceSearch::Outcome::none;
         if (alone) own.clear();
         if (alone) break;
         own.push_back(of_request(search, *each));
@@ -259,7 +264,7 @@ std::int64_t free_devices(const Fleet& fleet, const Pod& pod, const NodeState& s
 }
 
 std::vector<Obstacle> claim_obstacles(const Fleet& fleet, const Pod& pod, const NodeState& state,
-                                      std::vector<ClaimResult>& devices) {
+                                      std::vector<ClaimResult>& devices, Effort* effort) {
   std::vector<Obstacle> all;
   std::vector<WantedClaim> wanted = wanted_claims(fleet, pod, state, all);
   const bool by_name = !wanted.empty();
@@ -273,7 +278,7 @@ std::vector<Obstacle> claim_obstacles(const Fleet& fleet, const Pod& pod, const 
     if (!by_name) all.back() = obstacle(Kind::no_resource, wanted.front().name);
     return all;
   }
-  DeviceSearch search(fleet, state, std::move(wanted));
+  DeviceSearch search(fleet, state, std::move(wanted), effort);
   all = doubts(search);
   if (!all.empty()) return all;
   const DeviceSearch::Outcome outcome = search.run(DeviceSearch::Constraints::apply);

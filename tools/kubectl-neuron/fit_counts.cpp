@@ -268,6 +268,26 @@ void place(const Fleet& fleet, const Pod& pod, const Verdict& verdict, NodeState
   state.pods.push_back(placed);
 }
 
+void share_claims(const Pod& pod, const Verdict& verdict, const NodeState& state, Fleet& rules) {
+  for (const PodClaim& own : pod.claims) {
+    if (own.claim.empty() || !own.claim_template.empty()) continue;
+    const auto at = std::ranges::find_if(rules.claims, [&](const Claim& claim) {
+      return claim.claim_namespace == pod.pod_namespace && claim.name == own.claim;
+    });
+    if (at == rules.claims.end()) continue;
+    const auto given = std::ranges::find(verdict.devices, own.name, &ClaimResult::claim);
+    if (!at->allocated && given != verdict.devices.end()) at->devices = given->devices;
+    at->allocated = true;
+    at->reserved_for.push_back(pod.name);
+    // Where it is: for sentences about other nodes.
+    for (const Pool& pool : state.pools) {
+      const auto same = [&](const Pool& one) { return one.driver == pool.driver && one.name == pool.name; };
+      if (std::ranges::none_of(rules.pools, same))
+        rules.pools.push_back({pool.driver, pool.name, pool.node, true, {}, {}});
+    }
+  }
+}
+
 Pod made_again(Pod pod) {
   pod.node.clear();
   pod.phase = "Pending";

@@ -71,6 +71,13 @@ struct PodClaim {
   std::string claim_template;
 };
 
+// A container that does not run yet, or not again.
+struct ContainerWait {
+  std::string container;
+  std::string reason;  // "ContainerCreating", "ImagePullBackOff", "CrashLoopBackOff"
+  std::string message;
+};
+
 struct Pod {
   std::string pod_namespace;
   std::string name;
@@ -90,6 +97,7 @@ struct Pod {
   std::vector<Toleration> tolerations;
   std::vector<Container> containers;
   std::vector<PodClaim> claims;
+  std::vector<ContainerWait> waits;
 };
 
 // What the scheduler counts for a pod on its node: the largest of the sum over containers and sidecars, and each init

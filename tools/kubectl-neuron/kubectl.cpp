@@ -118,7 +118,7 @@ class RawCalls final : public Kubectl {
       return fail(ErrorCode::data_corrupt, call.path + " answered with more than 128 MiB");
     }
     if (outcome.status == 0) return kube::ApiReply{200, std::move(outcome.output)};
-    const std::string why = complaint_of(outcome);
+    const std::string why = failure_of(outcome);
     const int status = status_in(outcome.errors);
     if (status == 0) return fail(ErrorCode::unavailable, "kubectl: " + why);
     return kube::ApiReply{status, nlohmann::json({{"message", why}}).dump()};
@@ -164,7 +164,9 @@ class ProxyCalls final : public Kubectl {
     // Failures of kubectl itself are text; those of the server are JSON.
     if (answer->status >= 500 && !answer->body.starts_with('{')) {
       const std::string own = printable(trim(answer->body), 400);
-      return fail(ErrorCode::unavailable, "kubectl: " + (own.empty() ? tail_.last_line() : own));
+      const std::string words = own.empty() ? tail_.last_line() : own;
+      const std::string none = "it answers " + std::to_string(answer->status) + " and says nothing";
+      return fail(ErrorCode::unavailable, "kubectl: " + (words.empty() ? none : words));
     }
     return kube::ApiReply{answer->status, std::move(answer->body)};
   }
@@ -215,6 +217,14 @@ std::vector<std::string> ClusterFlags::words() const {
   add("--as", as);
   for (const std::string& group : as_groups) add("--as-group", group);
   return all;
+}
+
+std::string failure_of(const ChildOutcome& kubectl) {
+  if (kubectl.end == ChildOutcome::End::out_of_time) return "it did not end in time";
+  const std::string words = complaint_of(kubectl);
+  if (!words.empty()) return words;
+  const char* how = kubectl.end == ChildOutcome::End::killed ? "it was ended by signal " : "it ended with status ";
+  return how + std::to_string(kubectl.status) + " and said nothing";
 }
 
 Result<std::string> find_on_path(const std::string& name) {

@@ -32,7 +32,12 @@ void add_common(CLI::App& command, Options& options) {
   const auto add = [&](const char* names, std::string& value, const char* help, const char* type) {
     command.add_option(names, value, help)->group(group)->type_name(type)->take_last();
   };
-  add("--from", options.from, "Read a dump instead of a cluster", "FILE");
+  const auto has_name = [](const std::string& file) { return std::string(file.empty() ? "needs a file's name" : ""); };
+  command.add_option("--from", options.from, "Read a dump instead of a cluster")
+      ->group(group)
+      ->type_name("FILE")
+      ->take_last()
+      ->check(has_name);
   add("-n,--namespace", options.cluster.kube_namespace, "Namespace (default: that of the context)", "NAME");
   add("--context", options.cluster.context, "As for kubectl", "NAME");
   add("--kubeconfig", options.cluster.kubeconfig, "As for kubectl", "FILE");

@@ -154,7 +154,7 @@ std::string json_text(const Fleet& fleet, const std::vector<Row>& rows) {
   document["sum"] = {
       {"devices", units_json(sum.devices)}, {"cores", units_json(sum.cores)}, {"efa_interfaces", units_json(sum.efas)}};
   document["unknown"] = fleet.unknown;
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  return document.dump(2, ' ', true, Json::error_handler_t::replace) + '\n';
 }
 
 }  // namespace

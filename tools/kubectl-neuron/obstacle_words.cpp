@@ -44,6 +44,8 @@ std::string words_of_pod(const Obstacle& one) {
     case Kind::all_differ:
       return "claim " + printable(one.detail) + " asks for all devices, which do not meet its constraint on " + name +
              ": the scheduler ends with an error";
+    case Kind::claim_full:
+      return number(one.total) + " pods have claim " + name + ", and no claim is shared by more";
     default:
       return name + " asks for " + counted(one.asked, "device") + ", and a claim has at most " + number(one.total);
   }
@@ -132,13 +134,13 @@ std::string words_of_doubt(const Obstacle& one) {
   return "cannot tell: " + name + " was not found, and not everything could be read";
 }
 
-constexpr std::array kNames = {"gated",           "no_scheduler",    "claim_missing",   "class_unknown", "all_differ",
-                               "claim_limit",     "both_names",      "not_ready",       "unschedulable", "taint",
-                               "label",           "claim_elsewhere", "no_resource",     "other_mode",    "too_few",
-                               "other_name",      "unhealthy",       "incomplete_pool", "no_device",     "lnc",
-                               "too_few_devices", "counters",        "capacity",        "tainted",       "constraint",
-                               "together",        "selector",        "search",          "refused_there", "name_order",
-                               "unread"};
+constexpr std::array kNames = {"gated",      "no_scheduler",    "claim_missing",   "class_unknown",   "all_differ",
+                               "claim_full", "claim_limit",     "both_names",      "not_ready",       "unschedulable",
+                               "taint",      "label",           "claim_elsewhere", "no_resource",     "other_mode",
+                               "too_few",    "other_name",      "unhealthy",       "incomplete_pool", "no_device",
+                               "lnc",        "too_few_devices", "counters",        "capacity",        "tainted",
+                               "constraint", "together",        "selector",        "search",          "refused_there",
+                               "name_order", "unread"};
 
 // What makes two nodes one line: all but holders.
 std::vector<Obstacle> without_holders(std::vector<Obstacle> obstacles) {

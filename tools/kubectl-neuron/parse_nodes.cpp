@@ -99,6 +99,16 @@ void read_claims(Pod& pod, const json& object) {
   if (extended != nullptr && extended->is_string()) pod.claims.push_back({"", extended->get<std::string>(), ""});
 }
 
+void read_waits(Pod& pod, const json& status) {
+  for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
+    for (const json& one : list_of(status, list)) {
+      const json& wait = member(member(one, "state"), "waiting");
+      const bool is_other = !wait.is_object() || pod.waits.size() >= kMostEntries;
+      if (!is_other) pod.waits.push_back({text_of(one, "name"), text_of(wait, "reason"), message_of(wait, "message")});
+    }
+  }
+}
+
 void read_placement(Pod& pod, const json& spec) {
   pod.node = text_of(spec, "nodeName");
   pod.scheduler = text_of(spec, "schedulerName");
@@ -191,6 +201,7 @@ Pod pod_of(const json& object, const std::set<std::string>& more) {
     }
   }
   read_claims(pod, object);
+  read_waits(pod, status);
   return pod;
 }
 

@@ -12,7 +12,8 @@ namespace {
 // Nodes that are filled. The verdict of a node changes only when a pod is placed there.
 class Filling {
  public:
-  Filling(const Fleet& rules, std::vector<NodeState> states) : rules_(rules), states_(std::move(states)) {
+  Filling(Fleet rules, std::vector<NodeState> states, Effort* effort)
+      : rules_(std::move(rules)), states_(std::move(states)), effort_(effort) {
     counts_.resize(states_.size());
   }
 
@@ -21,7 +22,7 @@ class Filling {
     pod_ = pod;
     number_ = 0;
     placed_.assign(states_.size(), 0);
-    verdicts_ = fit_all(rules_, pod_, states_);
+    verdicts_ = fit_all(rules_, pod_, states_, effort_);
   }
 
   // A pod on each node that its rules about taints and labels allow, each for itself.
@@ -31,7 +32,7 @@ class Filling {
     for (std::size_t i = 0; i < states_.size(); ++i) {
       if (!is_target(pod_, states_[i].node)) continue;
       ++own.asked;
-      const Verdict verdict = fit(rules_, pod_, states_[i]);
+      const Verdict verdict = fit(rules_, pod_, states_[i], effort_);
       if (verdict.answer == Answer::yes) {
         place_at(i, verdict);
         ++own.placed;
@@ -49,15 +50,17 @@ class Filling {
       if (verdicts_[i].answer == Answer::yes && (!best || counts_[i] > counts_[*best])) best = i;
     }
     if (!best) return false;
+    const bool binds = allocates_shared(verdicts_[*best]);
     place_at(*best, verdicts_[*best]);
-    verdicts_[*best] = fit(rules_, pod_, states_[*best]);
+    verdicts_[*best] = fit(rules_, pod_, states_[*best], effort_);
+    if (binds) verdicts_ = fit_all(rules_, pod_, states_, effort_);
     return true;
   }
 
   int place_up_to(int most) {
     if (!asks_for_hardware(pod_)) return pass_by(most);
     int count = 0;
-    while (count < most && place_one()) ++count;
+    while (count < most && !is_over(effort_) && place_one()) ++count;
     return count;
   }
 
@@ -79,10 +82,19 @@ class Filling {
     });
   }
 
+  // A claim by name is allocated with the first pod, and binds the others to its node.
+  [[nodiscard]] bool allocates_shared(const Verdict& verdict) const {
+    return std::ranges::any_of(pod_.claims, [&](const PodClaim& own) {
+      return !own.claim.empty() && own.claim_template.empty() &&
+             std::ranges::find(verdict.devices, own.name, &ClaimResult::claim) != verdict.devices.end();
+    });
+  }
+
   void place_at(std::size_t node, const Verdict& verdict) {
     Pod one = pod_;
     one.name += "-" + std::to_string(number_++);
     place(rules_, one, verdict, states_[node]);
+    share_claims(one, verdict, states_[node], rules_);
     ++counts_[node];
     ++placed_[node];
   }
@@ -92,8 +104,9 @@ class Filling {
     return std::ranges::find(verdicts_, Answer::yes, &Verdict::answer) == verdicts_.end() ? 0 : most;
   }
 
-  const Fleet& rules_;
+  Fleet rules_;  // with the claims that were allocated
   std::vector<NodeState> states_;
+  Effort* effort_;
   std::vector<int> counts_;  // pods of the plan, all groups
   std::vector<int> placed_;  // of this group
   std::vector<Verdict> verdicts_;
@@ -193,13 +206,14 @@ bool place_group(const PodGroup& group, Filling& filling, GroupPlan& own) {
     own.asked = group.replicas;
     own.placed = filling.place_up_to(own.asked);
     if (own.placed < own.asked) own.obstacles = grouped(filling.states(), filling.verdicts());
+    std::erase_if(own.obstacles, [](const NodeGroup& one) { return one.answer == Answer::yes; });  // cut short
   }
   own.nodes = filling.where();
   return std::ranges::find(own.obstacles, Answer::unknown, &NodeGroup::answer) != own.obstacles.end();
 }
 
-int count_alone(const Fleet& rules, const PodGroup& group, const std::vector<NodeState>& empty) {
-  Filling alone(rules, empty);
+int count_alone(const Fleet& rules, const PodGroup& group, const std::vector<NodeState>& empty, Effort* effort) {
+  Filling alone(rules, empty, effort);
   alone.begin(group.pod);
   if (!group.per_node) return alone.place_up_to(kMostCounted);
   GroupPlan each;
@@ -223,7 +237,7 @@ Plan without_hardware(const std::vector<PodGroup>& groups) {
 
 }  // namespace
 
-Plan plan(const Fleet& fleet, const Manifest& manifest, int replicas) {
+Plan plan(const Fleet& fleet, const Manifest& manifest, int replicas, Effort* effort) {
   std::vector<PodGroup> groups = manifest.groups;
   const auto has_hardware = [](const PodGroup& group) { return asks_for_hardware(group.pod); };
   if (std::ranges::none_of(groups, has_hardware)) return without_hardware(groups);
@@ -235,14 +249,14 @@ Plan plan(const Fleet& fleet, const Manifest& manifest, int replicas) {
   const std::vector<NodeState> states = node_states(fleet);
   std::vector<NodeState> empty;
   for (const NodeState& state : states) empty.push_back(emptied(state));
-  Filling filling(rules, states);
+  Filling filling(rules, states, effort);
   bool doubt = states.empty(), nowhere = false;
   for (const PodGroup& group : groups) {
     GroupPlan& own = result.groups.emplace_back();
     own.pod = full_name(group.pod);
     own.has_hardware = has_hardware(group);
     doubt |= place_group(group, filling, own);
-    if (own.has_hardware) own.empty_fleet = count_alone(rules, group, empty);
+    if (own.has_hardware) own.empty_fleet = count_alone(rules, group, empty, effort);
     nowhere |= group.per_node && own.has_hardware && own.asked == 0;
     result.asked += own.asked;
     result.placed += own.placed;
@@ -252,11 +266,16 @@ Plan plan(const Fleet& fleet, const Manifest& manifest, int replicas) {
     result.more_of = full_name(first->pod);
     result.more = filling.place_up_to(kMostCounted);
     add_stranded(rules, first->pod, filling, result.stranded);
-    result.types = counts_by_type(rules, first->pod);
+    result.types = counts_by_type(rules, first->pod, effort);
   } else if (replicas > 0) {
     result.notes.emplace_back("--replicas is of no use: a DaemonSet has a pod on each node");
   }
   add_notes(manifest.groups, result.notes);
+  if (effort != nullptr && effort->was_over()) {
+    doubt = true;
+    result.notes.push_back("the search ended after " + std::to_string(effort->limit().count()) +
+                           " s: the numbers are the least, and more may fit");
+  }
   const bool fits = result.placed >= result.asked && !nowhere;
   result.answer = fits ? Answer::yes : doubt ? Answer::unknown : Answer::no;
   return result;

@@ -57,12 +57,13 @@ inline constexpr int kMostCounted = 10'000;
 // `replicas` above 0 stands for the number of more_of. Without a group that asks for hardware nothing is placed. Pods
 // are placed one after the other: on the node that has most of this plan's pods already and takes another one, the
 // first by name among equals; so nodes are filled.
-[[nodiscard]] Plan plan(const Fleet& fleet, const Manifest& manifest, int replicas);
+// Once `effort` is over, numbers are the least, and a note says so.
+[[nodiscard]] Plan plan(const Fleet& fleet, const Manifest& manifest, int replicas, Effort* effort = nullptr);
 
 // An empty node of an instance type, as the agent offers it by default.
 [[nodiscard]] NodeState empty_node(const std::string& instance_type, Mode mode);
 // The pod on such nodes: its rules about labels are left out.
-[[nodiscard]] std::vector<TypeCount> counts_by_type(const Fleet& rules, const Pod& pod);
+[[nodiscard]] std::vector<TypeCount> counts_by_type(const Fleet& rules, const Pod& pod, Effort* effort = nullptr);
 
 [[nodiscard]] std::string plan_text(const Plan& plan);
 [[nodiscard]] std::string plan_json(const Plan& plan);  // format "kubectl-neuron-plan/1"

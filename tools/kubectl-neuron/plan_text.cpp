@@ -124,7 +124,7 @@ std::string plan_json(const Plan& plan) {
                        {"types", std::move(types)},
                        {"stranded", std::move(stranded)},
                        {"notes", plan.notes}};
-  return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return object.dump(2, ' ', true, json::error_handler_t::replace) + "\n";
 }
 
 // ---- The command
@@ -155,7 +155,7 @@ Result<std::string> converted(const Options& options, const std::string& file) {
   TRY_ASSIGN(const ChildOutcome outcome, run_program(words, kConversion, kMostBytes));
   if (outcome.end == ChildOutcome::End::exited && outcome.status == 0) return outcome.output;
   return fail(ErrorCode::invalid_argument,
-              "kubectl cannot convert " + printable(file, 400) + ": " + printable(trim(outcome.errors), 400));
+              "kubectl cannot convert " + printable(file, 400) + ": " + failure_of(outcome));
 }
 
 Result<std::string> manifest_text(const Options& options, const std::string& file) {
@@ -191,7 +191,9 @@ int run_plan(const Options& options, const PlanOptions& own) {
   print_unknown(*fleet);
   const auto manifest = parse_manifest(*text, namespace_of(options, *fleet), fleet->classes);
   if (!manifest) return fail_with(manifest.error());
-  const Plan answer = plan(*fleet, *manifest, own.replicas);
+  constexpr std::chrono::seconds kLongest{20};
+  Effort effort(kLongest);
+  const Plan answer = plan(*fleet, *manifest, own.replicas, &effort);
   return print(own.output == "json" ? plan_json(answer) : plan_text(answer), exit_status(answer));
 }
 

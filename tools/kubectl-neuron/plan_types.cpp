@@ -74,10 +74,10 @@ Pool pool_of(const model::HostScan& host, const std::string& node) {
   return pool;
 }
 
-int count_on(const Fleet& rules, const Pod& pod, NodeState state, std::string& why) {
+int count_on(Fleet rules, const Pod& pod, NodeState state, Effort* effort, std::string& why) {
   int count = 0;
-  while (count < kMostPerNode) {
-    const Verdict verdict = fit(rules, pod, state);
+  while (count < kMostPerNode && !is_over(effort)) {
+    const Verdict verdict = fit(rules, pod, state, effort);
     if (verdict.answer != Answer::yes) {
       if (count == 0 && !verdict.obstacles.empty()) why = words_of(verdict.obstacles.front());
       return count;
@@ -85,6 +85,7 @@ int count_on(const Fleet& rules, const Pod& pod, NodeState state, std::string& w
     Pod one = pod;
     one.name += "-" + std::to_string(count++);
     place(rules, one, verdict, state);
+    share_claims(one, verdict, state, rules);
   }
   return count;
 }
@@ -110,7 +111,7 @@ NodeState empty_node(const std::string& instance_type, Mode mode) {
   return state;
 }
 
-std::vector<TypeCount> counts_by_type(const Fleet& rules, const Pod& pod) {
+std::vector<TypeCount> counts_by_type(const Fleet& rules, const Pod& pod, Effort* effort) {
   std::vector<TypeCount> all;
   if (!asks_for_hardware(pod)) return all;
   Pod anywhere = pod;
@@ -123,7 +124,7 @@ std::vector<TypeCount> counts_by_type(const Fleet& rules, const Pod& pod) {
     NodeState state = empty_node(type.name, mode);
     const bool by_other_name = scheduled_amounts(pod).contains(kNeuronDevice) && mode == Mode::device_plugin;
     if (by_other_name) state.node.capacity[kNeuronDevice] = state.node.allocatable[kNeuronDevice] = type.device_count;
-    one.pods = count_on(rules, anywhere, std::move(state), one.why);
+    one.pods = count_on(rules, anywhere, std::move(state), effort, one.why);
     all.push_back(std::move(one));
   }
   return all;

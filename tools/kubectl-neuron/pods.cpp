@@ -215,7 +215,7 @@ std::string json_text(const Fleet& fleet, const std::vector<Row>& rows) {
   Json document = {{"format", "kubectl-neuron-pods/1"}, {"read_at", fleet.read_at}, {"pods", Json::array()}};
   for (const Row& row : rows) document["pods"].push_back(row_json(fleet, row));
   document["unknown"] = fleet.unknown;
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  return document.dump(2, ' ', true, Json::error_handler_t::replace) + '\n';
 }
 
 }  // namespace

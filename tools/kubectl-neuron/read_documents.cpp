@@ -25,6 +25,7 @@ using std::chrono::steady_clock;
 
 constexpr int kPageSize = 500;
 constexpr std::size_t kMostItems = 200'000;  // of one kind
+constexpr std::size_t kMostPages = 1'000;    // likewise: a server may send empty ones
 constexpr std::size_t kMostAgentBytes = std::size_t{4} << 20U;
 
 bool is_namespaced(Kind kind) {
@@ -329,11 +330,19 @@ class Reading {
         }
         return list;
       }
+      if (!page->next.empty() && page->next == next) {
+        list.unknown = words_of(kind) + " after the first " + std::to_string(items) +
+                       " are not known: the server names the same page again";
+        return list;
+      }
       next = std::move(page->next);
       items += page->items;
       list.pages.push_back(std::move(page->text));
-    } while (!next.empty() && items < kMostItems);
-    if (!next.empty()) list.unknown = "only the first " + std::to_string(items) + " " + words_of(kind) + " are shown";
+    } while (!next.empty() && items < kMostItems && list.pages.size() < kMostPages);
+    if (!next.empty()) {
+      list.unknown = "only the first " + std::to_string(items) + " " + words_of(kind) + ", in " +
+                     counted(list.pages.size(), "page") + ", are shown";
+    }
     return list;
   }
 

@@ -142,7 +142,7 @@ std::string top_json(const Top& top, TopSort sort, const std::string& filter, st
   const Json report = {{"schema", kTopSchema}, {"time_ms", time_ms},    {"read_at", top.read_at},
                        {"sum", sum},           {"nodes", nodes},        {"namespaces", namespaces},
                        {"pods", pods},         {"unknown", top.unknown}};
-  return report.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+  return report.dump(-1, ' ', true, Json::error_handler_t::replace) + '\n';
 }
 
 }  // namespace neuron::fleet

@@ -107,23 +107,52 @@ screen::TableRow line_of(const TopRow& row, TopBy by, render::Charset charset) {
   return line;
 }
 
+int width_of(std::string_view text) {
+  return static_cast<int>(render::display_width(text));
+}
+
+// The longest that is not wider.
+std::string longest_of(const std::vector<std::string>& texts, int width) {
+  for (const std::string& text : texts) {
+    if (width_of(text) <= width) return text;
+  }
+  return texts.back();
+}
+
+void draw_held(render::Canvas& canvas, int line, const TopRow& sum) {
+  const std::string bad = sum.unhealthy > 0 ? fmt::format("{} unhealthy", sum.unhealthy) : "";
+  const int left = canvas.columns() - (bad.empty() ? 0 : width_of(bad) + 2);
+  const std::string devices = fmt::format("{} of {} held", sum.devices, counted(sum.all_devices, "device"));
+  const std::string cores = devices + fmt::format(", {} of {}", sum.cores, counted(sum.all_cores, "core"));
+  const std::string idle =
+      cores + fmt::format(", {} of them idle", sum.percent ? std::to_string(sum.idle_cores) : "n/a");
+  const std::string all = idle + fmt::format("; {}", counted(sum.pods, "pod"));
+  canvas.put(line, 0, longest_of({all, idle, cores, devices}, left), Role::plain, std::max(left, 0));
+  canvas.put_right(line, canvas.columns(), bad, Role::bad);
+}
+
+// The bar gives way first.
+void draw_bars(render::Canvas& canvas, int line, const TopRow& sum) {
+  constexpr int kWidest = 24, kNarrowest = 4;
+  const std::string percent = screen::percent_text(sum.percent, 1);
+  const std::string memory = screen::memory_text(sum.memory_bytes) + " of " + screen::memory_text(sum.memory_size);
+  constexpr std::string_view kHeld = "Held cores ", kMemory = "Memory ";
+  const int words = width_of(kHeld) + width_of(percent) + 3 + width_of(kMemory) + width_of(memory);
+  const int bar = std::min(kWidest, canvas.columns() - words - 1);
+  int column = canvas.put(line, 0, kHeld, Role::label);
+  if (bar >= kNarrowest) {
+    render::draw_bar(canvas, line, column, bar, {{sum.percent.value_or(0) / 100, Role::good}});
+    column += bar + 1;
+  }
+  column = canvas.put(line, column, percent);
+  if (column + 3 + width_of(kMemory) + width_of(memory) > canvas.columns()) return;
+  canvas.put(line, canvas.put(line, column + 3, kMemory, Role::label), memory);
+}
+
 int draw_sums(render::Canvas& canvas, int line, const Top& top) {
-  const TopRow& sum = top.sum;
-  std::string words =
-      fmt::format("{} of {} held, {} of {}, {} of them idle", sum.devices, counted(sum.all_devices, "device"),
-                  sum.cores, counted(sum.all_cores, "core"), sum.percent ? std::to_string(sum.idle_cores) : "n/a");
-  words += fmt::format("; {}", counted(sum.pods, "pod"));
-  canvas.put(line, 0, words);
-  if (sum.unhealthy > 0)
-    canvas.put_right(line, canvas.columns(), fmt::format("{} unhealthy", sum.unhealthy), Role::bad);
-  ++line;
-  constexpr int kBar = 24;
-  int column = canvas.put(line, 0, "Held cores ", Role::label);
-  render::draw_bar(canvas, line, column, kBar, {{sum.percent.value_or(0) / 100, Role::good}});
-  column = canvas.put(line, column + kBar + 1, screen::percent_text(sum.percent, 1)) + 3;
-  column = canvas.put(line, column, "Memory ", Role::label);
-  canvas.put(line, column, screen::memory_text(sum.memory_bytes) + " of " + screen::memory_text(sum.memory_size));
-  return line + 1;
+  draw_held(canvas, line, top.sum);
+  draw_bars(canvas, line + 1, top.sum);
+  return line + 2;
 }
 
 std::string heading_of(const TopState& state) {
@@ -177,10 +206,14 @@ void draw_help(render::Canvas& canvas) {
   }
 }
 
+// What is wrong comes before the title, the title before the time.
 void draw_title(render::Canvas& canvas, const Top& top, const std::string& message) {
-  canvas.put(0, 0, "kubectl neuron top  " + counted(top.nodes.size(), "node"), Role::title);
-  canvas.put_right(0, canvas.columns(), message.empty() ? top.read_at : message,
-                   message.empty() ? Role::dim : Role::warning);
+  const std::string title = "kubectl neuron top  " + counted(top.nodes.size(), "node");
+  const std::string& right = message.empty() ? top.read_at : message;
+  const bool fits = width_of(title) + 2 + width_of(right) <= canvas.columns();
+  const bool is_alone = !fits && !message.empty();
+  canvas.put(0, 0, is_alone ? message : title, is_alone ? Role::warning : Role::title);
+  if (fits) canvas.put_right(0, canvas.columns(), right, message.empty() ? Role::dim : Role::warning);
 }
 
 std::string lower(std::string text) {

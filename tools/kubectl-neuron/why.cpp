@@ -17,7 +17,7 @@ bool is_rejection(const Pod& pod) {
                                    pod.reason.starts_with("OutOf") || pod.message.starts_with("Pod was rejected"));
 }
 
-// Events of the pod by others than the scheduler, newest first, each message once.
+// What the pod's status says now, then events by others than the scheduler, newest first; each message once.
 std::vector<std::string> messages_of(const Fleet& fleet, const Pod& pod) {
   std::vector<const Event*> events;
   for (const Event& event : fleet.events) {
@@ -28,10 +28,14 @@ std::vector<std::string> messages_of(const Fleet& fleet, const Pod& pod) {
   std::ranges::stable_sort(events, std::greater<>(), [](const Event* event) { return event->time; });
   std::vector<std::string> all;
   if (!pod.message.empty()) all.push_back(pod.reason + ": " + pod.message);
+  for (const ContainerWait& wait : pod.waits) {
+    all.push_back("container " + wait.container + ": " + wait.reason +
+                  (wait.message.empty() ? "" : ": " + wait.message));
+  }
   for (const Event* event : events) {
     const std::string text = event->reason + ": " + event->message;
-    const bool known =
-        std::ranges::any_of(all, [&](const std::string& one) { return one.find(event->message) != one.npos; });
+    const bool known = std::ranges::any_of(
+        all, [&](const std::string& one) { return !event->message.empty() && one.find(event->message) != one.npos; });
     if (!known) all.push_back(text);
   }
   return all;
@@ -82,8 +86,13 @@ bool any(const std::vector<Verdict>& verdicts, Answer answer) {
   return std::ranges::find(verdicts, answer, &Verdict::answer) != verdicts.end();
 }
 
+bool is_gated(const Pod& pod) {
+  return !pod.gates.empty() || pod.scheduled_reason == "SchedulingGated";
+}
+
 // By the verdicts, and by what the scheduler says of things that are not looked at here.
-Answer answer_of(const std::vector<Verdict>& verdicts, const std::vector<Explanation>& scheduler) {
+Answer answer_of(const Pod& pod, const std::vector<Verdict>& verdicts, const std::vector<Explanation>& scheduler) {
+  if (is_gated(pod)) return Answer::no;
   if (any(verdicts, Answer::yes)) {
     const bool other = std::ranges::any_of(scheduler, [](const Explanation& one) { return !one.of_hardware; });
     return other ? Answer::unknown : Answer::yes;
@@ -91,7 +100,11 @@ Answer answer_of(const std::vector<Verdict>& verdicts, const std::vector<Explana
   return any(verdicts, Answer::unknown) || verdicts.empty() ? Answer::unknown : Answer::no;
 }
 
-std::string summary_of_waiting(const Why& why) {
+std::string summary_of_waiting(const Why& why, const Pod& pod) {
+  if (is_gated(pod)) {
+    return "no scheduler looks at it before its scheduling gate is removed" +
+           (pod.gates.empty() ? "" : ": " + some_of(pod.gates));
+  }
   std::vector<std::string> fits;
   for (const NodeGroup& group : why.nodes) {
     if (group.answer == Answer::yes) fits.insert(fits.end(), group.nodes.begin(), group.nodes.end());
@@ -109,21 +122,57 @@ bool is_silent(const Why& why, const Pod& pod) {
   return why.state == PodState::waiting && why.scheduler.empty() && pod.scheduled_reason.empty() && pod.gates.empty();
 }
 
-void explain_waiting(const Fleet& fleet, const Pod& pod, Why& why) {
+// What could be tried, as far as there was time.
+void add_changes(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states,
+                 const std::vector<Verdict>& verdicts, Effort* effort, Why& why) {
+  Changes changes = changes_for(fleet, pod, states, verdicts, effort);
+  why.changes = std::move(changes.found);
+  why.all_tried = changes.all_tried;
+  const bool late = effort != nullptr && effort->was_over();
+  if (why.all_tried || (!late && !why.changes.empty())) return;
+  why.notes.push_back(late ? "the search ended after " + std::to_string(effort->limit().count()) +
+                                 " s; more changes may exist"
+                           : "not all changes were tried; more may exist");
+}
+
+void explain_waiting(const Fleet& fleet, const Pod& pod, Effort* effort, Why& why) {
   const Pod question = pod.node.empty() ? pod : made_again(pod);
   const std::vector<NodeState> states = node_states(fleet);
-  const std::vector<Verdict> verdicts = fit_all(fleet, question, states);
+  const std::vector<Verdict> verdicts = fit_all(fleet, question, states, effort);
   why.scheduler = explain_scheduler(scheduler_message(fleet, pod));
   why.nodes = grouped(states, verdicts);
-  why.answer = answer_of(verdicts, why.scheduler);
+  why.answer = answer_of(question, verdicts, why.scheduler);
   if (why.answer != Answer::yes) note_never(states, question, why.notes);
-  if (!any(verdicts, Answer::yes)) why.changes = changes_for(fleet, question, states, verdicts);
+  if (!any(verdicts, Answer::yes)) add_changes(fleet, question, states, verdicts, effort, why);
   if (is_silent(why, pod)) {
     why.notes.push_back("no scheduler has said anything about it: its schedulerName (" +
                         printable(pod.scheduler.empty() ? "default-scheduler" : pod.scheduler) +
                         ") is not installed, or the pod is seconds old");
   }
-  why.summary = summary_of_waiting(why);
+  why.summary = summary_of_waiting(why, question);
+}
+
+// Whether the newest word about it is that an image is on its way.
+bool is_pulling(const Fleet& fleet, const Pod& pod) {
+  const std::vector<std::string> all = messages_of(fleet, pod);
+  const auto event = std::ranges::find_if(all, [](const std::string& one) { return !one.starts_with("container "); });
+  return event != all.end() && event->starts_with("Pulling: ");
+}
+
+// Of a pod that runs: what keeps one of its containers from it.
+std::optional<Explanation> crash_of(const Pod& pod) {
+  for (const ContainerWait& wait : pod.waits) {
+    if (auto known = explain_message(wait.reason + ": " + wait.message)) return known;
+  }
+  return std::nullopt;
+}
+
+// It will not run again, whatever the nodes have.
+void explain_ended(const Pod& pod, Why& why) {
+  const std::string reason = pod.reason.empty() || pod.reason == pod.phase ? "" : ", " + printable(pod.reason, 100);
+  const std::string message = pod.message.empty() ? "" : ": " + printable(pod.message, 300);
+  why.answer = Answer::no;
+  why.summary = "it has ended (" + printable(pod.phase) + reason + message + ") and does not run again";
 }
 
 void explain_placed(const Fleet& fleet, const Pod& pod, Why& why) {
@@ -136,11 +185,31 @@ void explain_placed(const Fleet& fleet, const Pod& pod, Why& why) {
                          : node->report_missing.empty() ? std::string("the agent's answer names no pods")
                                                         : printable(node->report_missing, 300)));
   }
+  if (why.state == PodState::ending) {
+    why.answer = Answer::no;
+    why.summary = "it is being deleted, and still on " + where;
+    return;
+  }
+  if (why.state == PodState::starting) {
+    why.answer = why.messages.empty() ? Answer::unknown : Answer::no;
+    why.summary =
+        "it is on " + where + " and not running yet: " +
+        (why.messages.empty() ? is_pulling(fleet, pod) ? "the node pulls an image" : "nothing says what it waits for"
+                              : why.messages.front().meaning);
+    return;
+  }
+  const auto crash = crash_of(pod);
   const bool good = !why.placements || std::ranges::all_of(*why.placements, &Placement::is_good);
-  why.answer = why.state == PodState::running || why.messages.empty() ? Answer::yes : Answer::no;
-  why.summary = (why.state == PodState::running ? "it runs on " : "it is on " + where + " and not running yet");
-  if (why.state == PodState::running) why.summary += where + (good ? "" : ", and not on the best devices");
-  if (why.state == PodState::ending) why.summary = "it is deleted, and still on " + where;
+  why.answer = crash ? Answer::no : Answer::yes;
+  why.summary = crash ? "it is on " + where + ", and not all of it runs: " + crash->meaning
+                      : "it runs on " + where + (good ? "" : ", and not on the best devices");
+}
+
+// What kept a pod from starting that runs or has ended is over. Each meaning once.
+bool is_worth(const Explanation& one, const Pod& pod, const Why& why) {
+  if (one.of_hardware) return true;
+  const bool is_past = why.state != PodState::starting && (why.state != PodState::running || pod.waits.empty());
+  return !is_past && std::ranges::find(why.messages, one.meaning, &Explanation::meaning) == why.messages.end();
 }
 
 void note_ending(const Fleet& fleet, const Pod& pod, Why& why) {
@@ -163,34 +232,40 @@ PodState state_of(const Pod& pod) {
   return pod.phase == "Running" ? PodState::running : PodState::starting;
 }
 
-Why why(const Fleet& fleet, const Pod& pod) {
+Why why(const Fleet& fleet, const Pod& pod, Effort* effort) {
   Why result;
   result.pod = full_name(pod);
   result.state = state_of(pod);
   result.node = pod.node;
   for (const std::string& message : messages_of(fleet, pod)) {
     const auto known = explain_message(message);
-    if (known && result.messages.size() < kMostMessages) result.messages.push_back(*known);
+    if (known && is_worth(*known, pod, result) && result.messages.size() < kMostMessages)
+      result.messages.push_back(*known);
   }
   switch (result.state) {
     case PodState::waiting:
-      explain_waiting(fleet, pod, result);
+      explain_waiting(fleet, pod, effort, result);
       break;
     case PodState::refused:
       if (result.messages.empty()) {
         result.messages.push_back(
             {printable(pod.reason + ": " + pod.message, 400), "the kubelet rejected it", "", 0, true});
       }
-      explain_waiting(fleet, pod, result);
+      explain_waiting(fleet, pod, effort, result);
       result.scheduler.clear();
       result.summary =
           "it was refused on " + printable(pod.node) + ", which is final for this pod; made again, " + result.summary;
       break;
     case PodState::ended:
-      result.answer = Answer::yes;
-      result.summary = "it has ended (" + printable(pod.phase) + ")";
+      explain_ended(pod, result);
       break;
     case PodState::ending:
+      if (pod.node.empty()) {
+        result.answer = Answer::no;
+        result.summary = "it is being deleted, and was never on a node";
+        break;
+      }
+      [[fallthrough]];
     case PodState::starting:
     case PodState::running:
       explain_placed(fleet, pod, result);

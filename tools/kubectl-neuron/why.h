@@ -60,18 +60,23 @@ struct Change {
   std::string to;
   std::string resource;
   std::string value;
-  int nodes = 1;  // on how many nodes it then fits; node is the first
+  int nodes = 1;  // on how many it was proved that it then fits; node is the first
   friend bool operator==(const Change&, const Change&) = default;
 };
 [[nodiscard]] std::string_view to_string(Change::Kind kind);
 [[nodiscard]] std::string words_of(const Change& change);
 
-// The smallest changes: those to nodes and to the pod itself, then pods moved, pods ended. At most ten.
-[[nodiscard]] std::vector<Change> changes_for(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states,
-                                              const std::vector<Verdict>& verdicts);
+struct Changes {
+  std::vector<Change> found;  // at most ten
+  bool all_tried = true;      // false: too many candidates, or the effort was over
+};
+// The smallest changes: those to nodes and to the pod itself, then pods moved, pods ended.
+[[nodiscard]] Changes changes_for(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states,
+                                  const std::vector<Verdict>& verdicts, Effort* effort = nullptr);
 // Carries a change out: on the pod, its templates and classes (`rules`), and those states that it names. False: it does
 // not apply. Otherwise fit() decides whether the pod fits on `change.node`.
-[[nodiscard]] bool apply(const Change& change, Fleet& rules, Pod& pod, std::vector<NodeState>& states);
+[[nodiscard]] bool apply(const Change& change, Fleet& rules, Pod& pod, std::vector<NodeState>& states,
+                         Effort* effort = nullptr);
 // The fleet without nodes and pools, and with those pods alone that have the same schedulerName, where it is not
 // the default.
 [[nodiscard]] Fleet rules_for(const Fleet& fleet, const Pod& pod);
@@ -103,9 +108,10 @@ struct Why {
   std::vector<std::string> notes;  // other sentences: what would never fit, what was not read
   std::vector<NodeGroup> nodes;
   std::vector<Change> changes;
+  bool all_tried = true;  // of the changes
   std::optional<std::vector<Placement>> placements;
 };
-[[nodiscard]] Why why(const Fleet& fleet, const Pod& pod);
+[[nodiscard]] Why why(const Fleet& fleet, const Pod& pod, Effort* effort = nullptr);
 
 [[nodiscard]] std::string why_text(const Why& why);
 [[nodiscard]] std::string why_json(const Why& why);  // format "kubectl-neuron-why/1"

@@ -35,13 +35,13 @@ bool end_pods(const Change& change, NodeState& state) {
   });
 }
 
-bool move_pod(const Change& change, const Fleet& rules, NodeState& from, NodeState& to) {
+bool move_pod(const Change& change, const Fleet& rules, NodeState& from, NodeState& to, Effort* effort) {
   const Pod* pod = change.pods.size() == 1 ? pod_named(from, change.pods.front()) : nullptr;
   if (pod == nullptr) return false;
   const Pod other = made_again(*pod);
   const Pod gone = *pod;
   if (!release(gone, from)) return false;
-  const Verdict verdict = fit(rules, other, to);
+  const Verdict verdict = fit(rules, other, to, effort);
   if (verdict.answer != Answer::yes) return false;
   place(rules, other, verdict, to);
   return true;
@@ -205,7 +205,7 @@ Fleet rules_for(const Fleet& fleet, const Pod& pod) {
   return rules;
 }
 
-bool apply(const Change& change, Fleet& rules, Pod& pod, std::vector<NodeState>& states) {
+bool apply(const Change& change, Fleet& rules, Pod& pod, std::vector<NodeState>& states, Effort* effort) {
   NodeState* state = state_named(states, change.node);
   if (state == nullptr) return false;
   switch (change.kind) {
@@ -213,7 +213,7 @@ bool apply(const Change& change, Fleet& rules, Pod& pod, std::vector<NodeState>&
       return end_pods(change, *state);
     case Kind::pod_moved: {
       NodeState* to = state_named(states, change.to);
-      return to != nullptr && to != state && move_pod(change, rules, *state, *to);
+      return to != nullptr && to != state && move_pod(change, rules, *state, *to, effort);
     }
     case Kind::uncordon:
       uncordon(*state);

@@ -20,23 +20,26 @@ constexpr int kMostTries = 5000;
 
 class Finder {
  public:
-  Finder(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states, const std::vector<Verdict>& verdicts)
-      : pod_(pod), states_(states), verdicts_(verdicts), rules_(rules_for(fleet, pod)) {
-    for (const NodeGroup& group : grouped(states, verdicts)) {
-      if (groups_.size() < kMostGroups) groups_.push_back(group);
-    }
+  Finder(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states, const std::vector<Verdict>& verdicts,
+         Effort* effort)
+      : pod_(pod), states_(states), verdicts_(verdicts), rules_(rules_for(fleet, pod)), effort_(effort) {
+    groups_ = grouped(states, verdicts);
+    if (groups_.size() > kMostGroups) leave_off();
+    if (groups_.size() > kMostGroups) groups_.resize(kMostGroups);
   }
 
-  std::vector<Change> run() {
+  Changes run() {
     for (const NodeGroup& group : groups_) try_rules(group);
     for (const NodeGroup& group : groups_) try_forms(group);
     try_pods();
     try_fewer();
     if (found_.size() > kMostChanges) found_.resize(kMostChanges);
-    return std::move(found_);
+    return {std::move(found_), all_tried_};
   }
 
  private:
+  void leave_off() { all_tried_ = false; }
+
   [[nodiscard]] const NodeState* state(const std::string& node) const {
     const auto at = std::ranges::find(states_, node, [](const NodeState& one) { return one.node.name; });
     return at == states_.end() ? nullptr : &*at;
@@ -44,7 +47,10 @@ class Finder {
 
   // Whether the pod fits on `change.node` after it.
   bool proves(const Change& change) {
-    if (++tries_ > kMostTries) return false;
+    if (++tries_ > kMostTries || is_over(effort_)) {
+      leave_off();
+      return false;
+    }
     std::vector<NodeState> copies;
     for (const std::string& node : {change.node, change.to}) {
       const NodeState* one = node.empty() ? nullptr : state(node);
@@ -57,16 +63,33 @@ class Finder {
     if (!keeps_rules) changed = rules_;
     Fleet& rules = keeps_rules ? rules_ : changed;
     Pod pod = pod_;
-    return apply(change, rules, pod, copies) && fit(rules, pod, copies.front()).answer == Answer::yes;
+    return apply(change, rules, pod, copies, effort_) && fit(rules, pod, copies.front(), effort_).answer == Answer::yes;
   }
 
-  bool add_if_proved(Change change, std::size_t nodes = 1) {
+  // Nodes of the group have the same obstacles now; the change is tried on each. After a few in vain it is given up.
+  bool prove_each(Change& change, const NodeGroup& group) {
+    constexpr std::size_t kInVain = 3;
+    change.nodes = 0;
+    Change one = change;
+    for (std::size_t i = 0; i < group.nodes.size(); ++i) {
+      if (i >= kMostNodes) break;
+      if (change.nodes == 0 && i >= kInVain) {
+        leave_off();
+        break;
+      }
+      one.node = group.nodes[i];
+      if (!proves(one)) continue;
+      if (change.nodes++ == 0) change.node = one.node;
+    }
+    return change.nodes > 0;
+  }
+
+  bool add_if_proved(Change change, const NodeGroup& group) {
     const bool is_known = std::ranges::any_of(found_, [&](const Change& other) {
       return other.kind == change.kind && other.value == change.value && other.pods == change.pods &&
              (change.pods.empty() || other.node == change.node);
     });
-    if (is_known || !proves(change)) return false;
-    change.nodes = static_cast<int>(nodes);
+    if (is_known || !prove_each(change, group)) return false;
     found_.push_back(std::move(change));
     return true;
   }
@@ -84,31 +107,29 @@ class Finder {
   }
 
   void try_rules(const NodeGroup& group) {
-    const std::size_t nodes = group.nodes.size();
-    if (has(group, Obstacle::Kind::gated)) add_if_proved(change(Kind::gate_removed, group), nodes);
-    if (has(group, Obstacle::Kind::no_scheduler)) add_if_proved(change(Kind::default_scheduler, group), nodes);
-    if (has(group, Obstacle::Kind::unschedulable)) add_if_proved(change(Kind::uncordon, group), nodes);
+    if (has(group, Obstacle::Kind::gated)) add_if_proved(change(Kind::gate_removed, group), group);
+    if (has(group, Obstacle::Kind::no_scheduler)) add_if_proved(change(Kind::default_scheduler, group), group);
+    if (has(group, Obstacle::Kind::unschedulable)) add_if_proved(change(Kind::uncordon, group), group);
     for (const Obstacle& one : group.obstacles) {
       if (one.kind != Obstacle::Kind::taint || !may_be_tolerated(one.name)) continue;
-      add_if_proved(change(Kind::tolerate, group, one.name), nodes);
+      add_if_proved(change(Kind::tolerate, group, one.name), group);
     }
   }
 
   void try_forms(const NodeGroup& group) {
-    const std::size_t nodes = group.nodes.size();
     const bool of_cores = std::ranges::any_of(group.obstacles, [](const Obstacle& one) {
       return one.kind == Obstacle::Kind::lnc || one.kind == Obstacle::Kind::capacity ||
              (one.kind == Obstacle::Kind::too_few && one.name == kNeuronCore);
     });
     if (of_cores) {
       for (const char* lnc : {"1", "2"}) {
-        if (add_if_proved(change(Kind::other_lnc, group, lnc), nodes)) break;
+        if (add_if_proved(change(Kind::other_lnc, group, lnc), group)) break;
       }
     }
     const bool by_count = has(group, Obstacle::Kind::other_mode) || has(group, Obstacle::Kind::claim_limit);
-    if (by_count && pod_.claims.empty()) add_if_proved(change(Kind::claim_not_count, group), nodes);
+    if (by_count && pod_.claims.empty()) add_if_proved(change(Kind::claim_not_count, group), group);
     if (has(group, Obstacle::Kind::other_mode) && !pod_.claims.empty()) {
-      add_if_proved(change(Kind::count_not_claim, group), nodes);
+      add_if_proved(change(Kind::count_not_claim, group), group);
     }
   }
 
@@ -148,15 +169,15 @@ class Finder {
       most = low;
       best = one;
       best.value = std::to_string(low);
-      best.nodes = static_cast<int>(group.nodes.size());
+      if (!prove_each(best, group)) best.nodes = 1;  // the effort is over; it was proved for this one
     }
     if (most > 0 && most < asked) found_.push_back(best);
   }
 
   // Nodes whose only obstacles are what pods hold.
-  [[nodiscard]] std::vector<const NodeState*> full_nodes() const {
+  [[nodiscard]] std::vector<const NodeState*> full_nodes() {
     std::vector<const NodeState*> all;
-    for (std::size_t i = 0; i < states_.size() && all.size() < kMostNodes; ++i) {
+    for (std::size_t i = 0; i < states_.size(); ++i) {
       const bool held = verdicts_[i].answer == Answer::no && node_obstacles(pod_, states_[i].node).empty() &&
                         std::ranges::none_of(verdicts_[i].obstacles, [](const Obstacle& one) {
                           return is_of_pod(one.kind) || one.kind == Obstacle::Kind::other_mode ||
@@ -164,6 +185,8 @@ class Finder {
                         });
       if (held) all.push_back(&states_[i]);
     }
+    if (all.size() > kMostNodes) leave_off();
+    if (all.size() > kMostNodes) all.resize(kMostNodes);
     return all;
   }
 
@@ -246,8 +269,10 @@ class Finder {
   const std::vector<Verdict>& verdicts_;
   Fleet rules_;
   std::vector<NodeGroup> groups_;
+  Effort* effort_;
   std::vector<Change> found_;
   int tries_ = 0;
+  bool all_tried_ = true;
 };
 
 std::string others(const Change& change) {
@@ -256,9 +281,9 @@ std::string others(const Change& change) {
 
 }  // namespace
 
-std::vector<Change> changes_for(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states,
-                                const std::vector<Verdict>& verdicts) {
-  return Finder(fleet, pod, states, verdicts).run();
+Changes changes_for(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states,
+                    const std::vector<Verdict>& verdicts, Effort* effort) {
+  return Finder(fleet, pod, states, verdicts, effort).run();
 }
 
 std::string_view to_string(Kind kind) {

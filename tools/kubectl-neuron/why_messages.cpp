@@ -21,6 +21,11 @@ struct Row {
 };
 
 constexpr std::string_view kAgain = "let its controller make another pod";
+constexpr std::string_view kImage = "an image cannot be pulled";
+constexpr std::string_view kOfImage =
+    "look at its name and the registry's secret (imagePullSecrets); the kubelet retries";
+constexpr std::string_view kVolume = "a volume cannot be attached or mounted";
+constexpr std::string_view kCrash = "a container ends again and again";
 constexpr std::string_view kOneName =
     "let its controller make another pod; or use one of the two names per node, or a split (--core-devices)";
 
@@ -75,6 +80,25 @@ constexpr std::array kKubelet = {
     Row{"prepare dynamic resources", "", "the claim could not be prepared on the node; the message names the cause",
         "the kubelet retries after 60 to 90 s"},
     Row{"Allocate failed", "", "the kubelet or the agent could not give what the scheduler had counted", kAgain},
+};
+
+// What keeps a container from running that is not about the hardware of this project.
+constexpr std::array kOfContainers = {
+    Row{"InvalidImageName", "", kImage, "correct the image's name", false},
+    Row{"ErrImageNeverPull", "", kImage, "load the image on the node, or change imagePullPolicy", false},
+    Row{"ImagePullBackOff", "", kImage, kOfImage, false},
+    Row{"ErrImagePull", "", kImage, kOfImage, false},
+    Row{"Back-off pulling image", "", kImage, kOfImage, false},
+    Row{"Failed to pull image", "", kImage, kOfImage, false},
+    Row{"FailedMount", "", kVolume, "the message names the volume; the kubelet retries", false},
+    Row{"FailedAttachVolume", "", kVolume, "the message names the volume; it may still be attached elsewhere", false},
+    Row{"FailedMapVolume", "", kVolume, "the message names the volume; the kubelet retries", false},
+    Row{"FailedCreatePodSandBox", "", "the pod's network or sandbox could not be made",
+        "look at the network plugin of the node; the kubelet retries", false},
+    Row{"CreateContainerConfigError", "", "a ConfigMap, Secret or field that it names is missing",
+        "the message names it; the kubelet retries", false},
+    Row{"CrashLoopBackOff", "", kCrash, "kubectl logs --previous", false},
+    Row{"Back-off restarting failed container", "", kCrash, "kubectl logs --previous", false},
 };
 
 // Whole parts: another resource may have a name that only begins so.
@@ -196,6 +220,7 @@ std::vector<std::string_view> texts_of_tables() {
     for (const Row& row : rows) all.insert(all.end(), {row.has, row.also});
   };
   add(kKubelet);
+  add(kOfContainers);
   add(kCounted);
   add(kScheduler);
   return all;
@@ -203,6 +228,7 @@ std::vector<std::string_view> texts_of_tables() {
 
 std::optional<Explanation> explain_message(std::string_view message) {
   const Row* row = find_row(kKubelet, message);
+  if (row == nullptr) row = find_row(kOfContainers, message);
   if (row == nullptr) return std::nullopt;
   return explanation(*row, message);
 }

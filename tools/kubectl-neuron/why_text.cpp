@@ -149,7 +149,7 @@ std::string why_text(const Why& why) {
   for (const std::string& note : why.notes) text += note + "\n";
   if (!why.changes.empty()) text += "\neach of these would let it in\n";
   for (const Change& change : why.changes) text += "  " + words_of(change) + "\n";
-  const bool stuck = why.changes.empty() && why.answer == Answer::no && !why.nodes.empty();
+  const bool stuck = why.changes.empty() && why.all_tried && why.answer == Answer::no && !why.nodes.empty();
   if (stuck) text += "\nno single change and no two pods' end would let it in\n";
   return text;
 }
@@ -167,7 +167,7 @@ std::string why_json(const Why& why) {
                  {"nodes", list_json(why.nodes)},
                  {"changes", list_json(why.changes)},
                  {"placements", why.placements ? list_json(*why.placements) : json(nullptr)}};
-  return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return object.dump(2, ' ', true, json::error_handler_t::replace) + "\n";
 }
 
 // ---- The command
@@ -220,7 +220,9 @@ int run_why(const Options& options, const WhyOptions& own) {
     return fail_with(make_error(ErrorCode::not_found, "no pod " + printable(in) + "/" + printable(name, 260) +
                                                           " could be read" + similar_to(*fleet, in, name)));
   }
-  const Why answer = why(*fleet, *pod);
+  constexpr std::chrono::seconds kLongest{10};
+  Effort effort(kLongest);
+  const Why answer = why(*fleet, *pod, &effort);
   return print(own.output == "json" ? why_json(answer) : why_text(answer), exit_status(answer));
 }
 

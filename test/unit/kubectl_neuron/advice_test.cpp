@@ -39,7 +39,7 @@ TEST(Advice, TaintsOfNodesThatAreUnwellOrLeaveAreNotToBeTolerated) {
     fleet.nodes[0].taints = {{key, "", "NoSchedule"}};
     const std::vector<NodeState> states = node_states(fleet);
     const Pod pod = pod_of("p", {{kNeuron, 4}});
-    for (const Change& change : changes_for(fleet, pod, states, fit_all(fleet, pod, states)))
+    for (const Change& change : changes_for(fleet, pod, states, fit_all(fleet, pod, states)).found)
       EXPECT_NE(change.kind, Change::Kind::tolerate) << key;
   }
   EXPECT_EQ(only("node(s) had untolerated taint {team: red}").advice, "tolerate it");
@@ -58,6 +58,86 @@ TEST(Advice, WhatPodsHoldByTheOtherNameIsNotUnhealthy) {
   counts = count_node(fleet.nodes[0], asked_by_node(fleet));
   EXPECT_EQ(*counts.cores, (Units{32, 8, 2}));
   EXPECT_EQ(*counts.devices, (Units{16, 4, 1}));
+}
+
+// ---- Pods that do not wait for hardware
+
+Why why_of(Pod pod, const std::vector<Event>& events = {}) {
+  Fleet fleet;
+  add_node(fleet, "a", "trn1.32xlarge");
+  fleet.events = events;
+  fleet.pods = {pod};
+  return why(fleet, pod);
+}
+
+void expect_no(const Why& answer, const std::string& summary) {
+  EXPECT_EQ(exit_status(answer), 1) << answer.summary;
+  EXPECT_THAT(answer.summary, HasSubstr(summary));
+  EXPECT_THAT(why_text(answer), Not(HasSubstr("it fits now")));
+}
+
+TEST(State, APodThatHasEndedOrIsDeletedDoesNotRunAgain) {
+  Pod pod = pod_of("p", {{kNeuron, 4}}, "a");
+  pod.phase = "Succeeded";
+  expect_no(why_of(pod), "it has ended (Succeeded) and does not run again");
+  pod.phase = "Failed";
+  pod.reason = "Evicted";
+  pod.message = "The node was low on resource: memory.";
+  expect_no(why_of(pod), "it has ended (Failed, Evicted: The node was low on resource: memory.)");
+  pod = pod_of("p", {{kNeuron, 4}}, "a");
+  pod.deleting = true;
+  expect_no(why_of(pod), "it is being deleted, and still on a");
+  pod = pod_of("p", {{kNeuron, 4}});
+  pod.deleting = true;
+  expect_no(why_of(pod), "it is being deleted, and was never on a node");
+}
+
+TEST(State, AGatedPodIsNotSaidToFit) {
+  Pod pod = pod_of("p", {{kNeuron, 4}});
+  pod.scheduled_reason = "SchedulingGated";
+  pod.gates = {"kueue.x-k8s.io/admission"};
+  expect_no(why_of(pod), "before its scheduling gate is removed: kueue.x-k8s.io/admission");
+  EXPECT_EQ(exit_status(why(Fleet{}, pod)), 1) << "whatever is known of nodes";
+  pod.gates.clear();
+  expect_no(why_of(pod), "before its scheduling gate is removed");
+}
+
+TEST(State, APodThatWaitsForAnImageOrAVolumeIsToldSo) {
+  Pod pod = pod_of("p", {{kNeuron, 4}}, "a");
+  pod.phase = "Pending";
+  pod.waits = {{"main", "ImagePullBackOff", "Back-off pulling image \"x\""}};
+  const Event pull{"Pod", "default", "p", "Failed", "Failed to pull image \"x\": not found", "2026-01-31T10:00:00Z", 1};
+  const Why image = why_of(pod, {pull});
+  expect_no(image, "it is on a and not running yet: an image cannot be pulled");
+  ASSERT_EQ(image.messages.size(), 1U) << "one meaning, one message";
+  EXPECT_EQ(image.messages[0].said, "container main: ImagePullBackOff: Back-off pulling image \"x\"");
+  pod.waits = {{"main", "ContainerCreating", ""}};
+  const Event mount{
+      "Pod", "default", "p", "FailedMount", "Unable to attach or mount volumes: data", "2026-01-31T10:00:00Z", 1};
+  expect_no(why_of(pod, {mount}), "it is on a and not running yet: a volume cannot be attached or mounted");
+}
+
+TEST(State, APodThatStartsIsNotSaidToRun) {
+  Pod pod = pod_of("p", {{kNeuron, 4}}, "a");
+  pod.phase = "Pending";
+  pod.waits = {{"main", "ContainerCreating", ""}};
+  const Why silent = why_of(pod);
+  EXPECT_EQ(exit_status(silent), 2);
+  EXPECT_EQ(silent.summary, "it is on a and not running yet: nothing says what it waits for");
+  const Event pulling{"Pod", "default", "p", "Pulling", "Pulling image \"x\"", "2026-01-31T10:00:00Z", 1};
+  EXPECT_EQ(why_of(pod, {pulling}).summary, "it is on a and not running yet: the node pulls an image");
+  EXPECT_EQ(exit_status(why_of(pod, {pulling})), 2);
+}
+
+TEST(State, AContainerThatEndsAgainAndAgainDoesNotRun) {
+  Pod pod = pod_of("p", {{kNeuron, 4}}, "a");
+  pod.waits = {{"main", "CrashLoopBackOff", "back-off 5m0s restarting failed container=main"}};
+  expect_no(why_of(pod), "it is on a, and not all of it runs: a container ends again and again");
+  pod.waits.clear();
+  const Event past{"Pod", "default", "p", "FailedMount", "Unable to attach", "2026-01-31T10:00:00Z", 1};
+  const Why runs = why_of(pod, {past});
+  EXPECT_EQ(exit_status(runs), 0);
+  EXPECT_TRUE(runs.messages.empty()) << "it is over";
 }
 
 // ---- Pods and claims that could not be read

@@ -208,6 +208,46 @@ TEST(Plan, ClaimsOnEmptyNodesUseTheDriversOwnPool) {
   EXPECT_EQ(std::ranges::find(answer.types, "trn2.48xlarge", &TypeCount::type)->pods, 4);
 }
 
+Manifest sharing(int replicas) {
+  Manifest manifest;
+  Claim claim;
+  claim.claim_namespace = "default";
+  claim.name = "shared";
+  claim.requests = {request_of("neuron.aws.com", 4)};
+  manifest.added.claims = {claim};
+  Pod pod = pod_of("p", {});
+  pod.claims = {{"devices", "shared", ""}};
+  manifest.groups = {{pod, replicas}};
+  return manifest;
+}
+
+TEST(Plan, ReplicasShareAClaimByName) {
+  Fleet fleet;
+  add_classes(fleet);
+  for (const char* name : {"a", "b"}) add_node(fleet, name, "trn1.32xlarge", Mode::claims);
+  Manifest manifest = sharing(6);
+  manifest.groups.push_back({pod_with_claim("q", "t"), 2});
+  manifest.added.claim_templates["default/t"] = {request_of("neuron.aws.com", 12)};
+  const Plan answer = plan(fleet, manifest, 0);
+  EXPECT_EQ(exit_status(answer), 0);
+  ASSERT_EQ(answer.groups[0].nodes.size(), 1U) << "all are on the node of the claim";
+  EXPECT_EQ(answer.groups[0].nodes[0].pods, 6);
+  EXPECT_EQ(answer.groups[1].placed, 2) << "the claim is allocated once";
+  EXPECT_EQ(answer.more, 250);
+  EXPECT_EQ(answer.groups[0].empty_fleet, 256);
+}
+
+TEST(Plan, NoMorePodsShareAClaimThanTheApiServerAllows) {
+  Fleet fleet;
+  add_classes(fleet);
+  for (const char* name : {"a", "b"}) add_node(fleet, name, "trn1.32xlarge", Mode::claims);
+  const Plan answer = plan(fleet, sharing(300), 0);
+  EXPECT_EQ(exit_status(answer), 1);
+  EXPECT_EQ(answer.placed, 256);
+  EXPECT_THAT(plan_text(answer), HasSubstr("256 pods have claim shared, and no claim is shared by more"));
+  EXPECT_THAT(plan_text(answer), HasSubstr("claim shared is allocated on a"));
+}
+
 TEST(Plan, CannotTellWithoutNodesOrWithOddSelectors) {
   EXPECT_EQ(exit_status(plan({}, manifest_of(deployment(1)), 0)), 2);
   Fleet fleet;

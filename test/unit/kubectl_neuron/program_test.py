@@ -170,6 +170,33 @@ class Program(Case):
         self.fails(self.run_it({}, "map", "fleet.png"), "fleet.png", "-o")
         self.fails(self.run_it(cluster(), "dump", "/nowhere/fleet.tar.gz"), "choose another place\n")
 
+    def test_from_needs_a_name(self):
+        for words in (["--from", ""], ["--from="]):
+            result = self.run_it(cluster(), "nodes", *words)
+            self.assertEqual((result.returncode, result.stdout), (2, ""))
+            self.assertIn("--from", result.stderr)
+
+    def test_a_kubectl_that_says_nothing(self):
+        answers = cluster()
+        answers[""]["silent"] = True
+        self.fails(self.run_it(answers, "nodes"), "kubectl: it ended with status 1 and said nothing")
+        manifest = os.path.join(self.place.name, "manifest")
+        with open(manifest, "w", encoding="utf-8") as file:
+            file.write("kind: Pod\n")
+        self.fails(self.run_it(answers, "plan", "-f", manifest), "cannot convert", "it ended with status 1 and said nothing")
+
+    def test_json_is_ascii(self):
+        hostile = "we\u202eird"
+        answers = cluster()
+        answers["/api/v1/nodes"]["body"]["items"].append(node(hostile))
+        answers["/api/v1/pods"]["body"]["items"].append(pod("team", hostile, "n0", 1))
+        for words in (["nodes", "-o", "json"], ["pods", "-o", "json"]):
+            text = self.run_it(answers, *words).stdout
+            self.assertTrue(text.isascii(), words)
+            self.assertIn("\\u202e", text)
+            self.assertIn(hostile, json.dumps(json.loads(text), ensure_ascii=False))
+        self.assertTrue(self.run_it(answers, "top", "--json").stdout.isascii())
+
     def test_an_empty_cluster(self):
         answers = cluster(0)
         answers["/api/v1/pods"]["body"]["items"] = []
@@ -187,7 +214,11 @@ class Program(Case):
         with open("/dev/full", "w", encoding="utf-8") as full:
             self.assertEqual(self.run_it(cluster(), "nodes", output=full).returncode, 2)
 
-    def test_it_needs_only_what_every_linux_has(self):
+    def test_it_needs_no_shared_library(self):
+        headers = subprocess.run(["readelf", "-ld", PROGRAM], capture_output=True, text=True, check=True).stdout
+        if os.environ.get("NEURON_STATIC") == "1":
+            self.assertNotIn("(NEEDED)", headers)
+            self.assertNotIn("INTERP", headers)
         needed = subprocess.run(["objdump", "-p", PROGRAM], capture_output=True, text=True, check=True).stdout
         names = {line.split()[1].split(".")[0] for line in needed.splitlines() if line.split()[:1] == ["NEEDED"]}
         self.assertLessEqual(names, {"libc", "libm", "libz", "ld-linux-x86-64", "ld-linux-aarch64"})

@@ -30,7 +30,8 @@ class FakeCluster final : public ClusterReader {
   std::set<std::string> late;       // do not answer
   std::atomic<int> late_calls = 0;  // of these
   std::atomic<int> calls = 0;
-  std::string held;  // answers once an agent was asked
+  std::string endless;  // empty pages, each with another token
+  std::string held;     // answers once an agent was asked
   std::counting_semaphore<> asked{0};
 
   Result<kube::ApiReply> get(const kube::ApiCall& call, std::chrono::milliseconds /*deadline*/) override {
@@ -42,6 +43,8 @@ class FakeCluster final : public ClusterReader {
       ++late_calls;
       return fail(ErrorCode::deadline_exceeded, "late");
     }
+    if (call.path == endless)
+      return kube::ApiReply{200, json({{"metadata", {{"continue", std::to_string(calls)}}}}).dump()};
     if (const auto reply = replies.find(call.path); reply != replies.end()) return reply->second;
     const auto list = lists.find(call.path);
     if (list == lists.end()) return kube::ApiReply{404, R"({"message":"no such resource"})"};
@@ -204,6 +207,33 @@ TEST(ReadDocuments, SecretsOfPodsAreNotKept) {
   EXPECT_THAT(page, Not(HasSubstr("secret")));
   EXPECT_THAT(page, Not(HasSubstr("managedFields")));
   EXPECT_THAT(page, HasSubstr("aws.amazon.com/neuron"));
+}
+
+TEST(ReadDocuments, WhatContainersWaitForIsKept) {
+  FakeCluster cluster;
+  fill(cluster, 0);
+  json pod = pod_object("team", "p", "n0", {{"aws.amazon.com/neuron", 1}});
+  pod["status"]["containerStatuses"] = {
+      {{"name", "main"}, {"state", {{"waiting", {{"reason", "ErrImagePull"}, {"message", "no such image"}}}}}},
+      {{"name", "side"}, {"state", {{"running", {{"startedAt", "2026-01-31T10:00:00Z"}}}}}}};
+  cluster.lists["/api/v1/pods"] = {pod};
+  const Fleet fleet = make_fleet(read(cluster));
+  ASSERT_EQ(fleet.pods.size(), 1U);
+  ASSERT_EQ(fleet.pods[0].waits.size(), 1U);
+  EXPECT_EQ(fleet.pods[0].waits[0].container, "main");
+  EXPECT_EQ(fleet.pods[0].waits[0].reason, "ErrImagePull");
+  EXPECT_EQ(fleet.pods[0].waits[0].message, "no such image");
+}
+
+TEST(ReadDocuments, PagesThatNeverEndAreLeftOff) {
+  FakeCluster cluster;
+  fill(cluster, 1);
+  cluster.replies["/api/v1/pods"] = {200, R"({"metadata":{"continue":"again"},"items":[]})"};
+  EXPECT_THAT(read(cluster).unknown, ElementsAre(HasSubstr("the server names the same page again")));
+  EXPECT_LT(cluster.calls, 20);
+  cluster.replies.clear();
+  cluster.endless = "/api/v1/pods";
+  EXPECT_THAT(read(cluster).unknown, ElementsAre("only the first 0 pods, in 1000 pages, are shown"));
 }
 
 TEST(ReadDocuments, ProgressCountsUpToTheEnd) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "test/fakes/paths.h"
 #include "test/unit/kubectl_neuron/fleets.h"
@@ -19,6 +20,7 @@ namespace {
 using screen::KeyCode;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;
@@ -128,6 +130,25 @@ TEST(Top, Screens) {
   golden("top_pods.txt", state);
   test::expect_golden_file("test/unit/kubectl_neuron/golden/top_screen.txt",
                            draw_top(top, state, "", render::Charset::ascii, 20, 80).to_text());
+}
+
+TEST(Top, NarrowScreensLeaveOutWholeParts) {
+  const Top top = Sample().top();
+  for (int columns = 36; columns <= 100; ++columns) {
+    std::istringstream lines(draw_top(top, {}, "", render::Charset::ascii, 20, columns).to_text());
+    std::string title, held, bars;
+    std::getline(lines, title);
+    std::getline(lines, held);
+    std::getline(lines, bars);
+    EXPECT_THAT(title, MatchesRegex("kubectl neuron top  4 nodes(  +20[^ ]+)?")) << columns;
+    EXPECT_THAT(held,
+                MatchesRegex("28 of 44 devices held(, 107 of 152 cores(, 8 of them idle(; 7 pods)?)?)?  +1 unhealthy"))
+        << columns;
+    EXPECT_THAT(bars, MatchesRegex("Held cores (.+ )?[0-9.]+%(   Memory [^ ]+ of [^ ]+)?")) << columns;
+  }
+  EXPECT_THAT(
+      draw_top(top, {}, "reading failed: the API server does not answer", render::Charset::ascii, 20, 60).to_text(),
+      testing::StartsWith("reading failed: the API server does not answer"));
 }
 
 TEST(Top, JsonHasAllRows) {

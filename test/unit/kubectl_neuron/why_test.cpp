@@ -238,7 +238,7 @@ TEST(Why, ReasonsThatAreNotLookedAtMakeItUnknown) {
 // Each change is carried out, and the pod then fits where the change says.
 std::vector<Change> proved_changes(const Fleet& fleet, const Pod& pod) {
   const std::vector<NodeState> states = node_states(fleet);
-  const std::vector<Change> changes = changes_for(fleet, pod, states, fit_all(fleet, pod, states));
+  const std::vector<Change> changes = changes_for(fleet, pod, states, fit_all(fleet, pod, states)).found;
   for (const Change& change : changes) {
     Fleet rules = rules_for(fleet, pod);
     Pod changed = pod;

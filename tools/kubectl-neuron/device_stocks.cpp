@@ -1,0 +1,92 @@
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "agent/kube/answers.h"
+#include "tools/kubectl-neuron/device_search.h"
+
+// The devices of a node and what claims have of them.
+namespace neuron::fleet {
+namespace {
+
+std::optional<std::int64_t> quantity(const Labels& quantities, const std::string& name) {
+  const auto found = quantities.find(name);
+  return found == quantities.end() ? std::nullopt : kube::parse_quantity(found->second);
+}
+
+void add_claim(const Claim& claim, Stock& stock, const AllocatedDevice& device) {
+  if (device.admin_access) return;
+  if (!stock.device->multiple || device.consumed_capacity.empty()) stock.held = true;
+  for (const auto& [name, text] : device.consumed_capacity) {
+    stock.consumed[name] += kube::parse_quantity(text).value_or(0);
+  }
+  for (const std::string& pod : claim.reserved_for) stock.holders.push_back(claim.claim_namespace + "/" + pod);
+  if (claim.reserved_for.empty()) stock.holders.push_back("claim " + claim.claim_namespace + "/" + claim.name);
+}
+
+}  // namespace
+
+std::optional<bool> has_capacity(const ClaimRequest& wish, const Stock& stock) {
+  const auto need = consumption(wish, *stock.pool, *stock.device);
+  if (!need) return std::nullopt;
+  return std::ranges::all_of(*need, [&](const auto& one) {
+    const auto used = stock.consumed.find(one.first);
+    const bool is_consumed = stock.device->multiple && used != stock.consumed.end();
+    return one.second <= quantity(stock.device->capacity, one.first).value_or(0) - (is_consumed ? used->second : 0);
+  });
+}
+
+std::optional<std::map<std::string, std::int64_t>> consumption(const ClaimRequest& wish, const Pool& pool,
+                                                               const SliceDevice& device) {
+  std::map<std::string, std::int64_t> all;
+  const std::string own = pool.driver + "/";
+  Labels asked;
+  for (const auto& [name, text] : wish.capacity) {
+    asked[name.starts_with(own) ? name.substr(own.size()) : name] = text;
+  }
+  for (const auto& [name, text] : asked) {
+    const auto need = kube::parse_quantity(text), have = quantity(device.capacity, name);
+    if (!need || !have) return std::nullopt;
+    all[name] = *need;
+  }
+  if (!device.multiple) return all;
+  for (const auto& [name, text] : device.capacity) {
+    // The policies of this driver's slices: of the cores all by default, of the memory none.
+    const bool none = name == "memory" && device.attributes.contains("resourceType");
+    if (!asked.contains(name)) all[name] = none ? 0 : kube::parse_quantity(text).value_or(0);
+  }
+  return all;
+}
+
+Stocks stocks_of(const NodeState& state) {
+  Stocks stocks;
+  std::map<std::tuple<std::string, std::string, std::string>, std::size_t> places;
+  for (const Pool& pool : state.pools) {
+    auto& counters = stocks.counters[&pool];
+    for (const auto& [set, values] : pool.counters) {
+      for (const auto& [name, text] : values) counters[set][name] = kube::parse_quantity(text).value_or(0);
+    }
+    for (const SliceDevice& device : pool.devices) {
+      places[{pool.driver, pool.name, device.name}] = stocks.devices.size();
+      stocks.devices.push_back({&pool, &device, false, {}, {}});
+    }
+  }
+  std::set<std::size_t> counted;
+  for (const Claim& claim : state.claims) {
+    for (const AllocatedDevice& device : claim.devices) {
+      const auto at = places.find({device.driver, device.pool, device.device});
+      if (at == places.end()) continue;
+      Stock& stock = stocks.devices[at->second];
+      add_claim(claim, stock, device);
+      if (device.admin_access || !counted.insert(at->second).second) continue;
+      for (const auto& [set, uses] : stock.device->consumes) {
+        for (const auto& [name, text] : uses) {
+          stocks.counters[stock.pool][set][name] -= kube::parse_quantity(text).value_or(0);
+        }
+      }
+    }
+  }
+  return stocks;
+}
+
+}  // namespace neuron::fleet
