@@ -45,10 +45,8 @@ std::string switch_port(int port_bus, int device_bus) {
                            static_cast<std::uint8_t>(port % 8)});
 }
 
-// Inf1 and Inf2 (docs/reference/topology.md#instance-types), without a published EFA address.
-
-// docs/reference/topology.md#pci-addresses, by device index of inf2.48xlarge; inf2.24xlarge has the last six. Bus 10 is
-// NUMA node 0, 20 -> 1, 80 -> 2, 90 -> 3.
+// Inf1 and Inf2, without a published EFA address. docs/reference/topology.md#pci-addresses, by device index of
+// inf2.48xlarge; inf2.24xlarge has the last six. Bus 10 is NUMA node 0, 20 -> 1, 80 -> 2, 90 -> 3.
 constexpr std::array kInf2Bus = {0x80, 0x90, 0x80, 0x90, 0x80, 0x90, 0x20, 0x20, 0x10, 0x10, 0x10, 0x20};
 constexpr std::array kInf2Slot = {0x1e, 0x1e, 0x1d, 0x1f, 0x1f, 0x1d, 0x1e, 0x1f, 0x1e, 0x1f, 0x1d, 0x1d};
 
@@ -149,7 +147,7 @@ constexpr Torus kTrn2Neighbours = {
     0,  13, 15, 8,  12, 1,  9,  14, 2,  15, 13, 10, 14, 3,  11, 12,  // 12 to 15
 };
 
-// docs/reference/topology.md#pci-addresses, the real node. Only the bus of an index is stable.
+// docs/reference/topology.md#pci-addresses, the real node; only the bus of an index is stable.
 constexpr Buses kTrn1Bus = {0x10, 0x10, 0xa0, 0xa0, 0x20, 0x20, 0x90, 0x90,
                             0x20, 0x20, 0x90, 0x90, 0x10, 0x10, 0xa0, 0xa0};
 constexpr Buses kTrn1Slot = {0x1b, 0x1e, 0x1b, 0x1e, 0x1e, 0x1c, 0x1e, 0x1c,
@@ -302,8 +300,7 @@ void add_trainium(std::vector<InstanceType>& types) {
 }
 
 // Types without Neuron (docs/reference/topology.md#gpu-instances) have addresses only where a machine was published;
-// p4de and p5e are the boards of p4d and p5.
-// Switch ports are inferred: the page lists the interfaces of a switch, not the names of its ports.
+// p4de and p5e are the boards of p4d and p5. The names of switch ports are inferred.
 InstanceType efa_type(std::string name, int efa_count, int vcpus, int host_memory_gib) {
   InstanceType type;
   type.name = std::move(name);
@@ -391,7 +388,10 @@ std::span<const InstanceType> all_instance_types() {
     // docs/reference/driver.md#platform-classes
     constexpr std::array<std::string_view, 4> kInUltraServer = {"trn2p.48xlarge", "trn2eu.48xlarge", "trn2u.48xlarge",
                                                                 "trn3p.48xlarge"};
-    for (InstanceType& type : types) type.in_ultraserver = std::ranges::count(kInUltraServer, type.name) > 0;
+    for (InstanceType& type : types) {
+      type.in_ultraserver = std::ranges::count(kInUltraServer, type.name) > 0;
+      type.efa_count_is_known = type.efa_count > 0 || type.family < Family::trainium2 || type.name == "trn3.3xlarge";
+    }
     return types;
   }();
   return kAll;

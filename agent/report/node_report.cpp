@@ -113,7 +113,7 @@ void add_expectations(NodeReport& report) {
   const core::InstanceType* type = core::find_instance_type(report.host.instance_type);
   if (type == nullptr) return;
   report.expected_devices = type->device_count;
-  report.expected_efas = type->efa_count;
+  if (type->efa_count_is_known) report.expected_efas = type->efa_count;
   report.found_efas = static_cast<int>(report.host.efas.size());
   for (int index = 0; index < type->device_count; ++index) {
     if (model::find_device(report.host.devices, index) == nullptr) report.missing_devices.push_back(index);

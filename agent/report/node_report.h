@@ -42,7 +42,7 @@ struct NodeReport {
   std::map<int, std::string> commands;      // pid -> printable command line; absent = not resolvable
   std::optional<std::vector<PodUse>> pods;  // nullopt: not asked, or the kubelet did not answer
   std::optional<int> expected_devices;      // what the instance type has; nullopt: unknown type
-  std::optional<int> expected_efas;         // the most that the instance type can have
+  std::optional<int> expected_efas;         // the most that the instance type can have; nullopt: unknown
   std::vector<int> missing_devices;         // of the expected ones, by index; of the whole node
   model::Health missing_health;             // the verdict on each of these; not assessed where there are none
   std::optional<int> found_efas;            // of the whole node; nullopt: not counted

@@ -13,9 +13,13 @@ import (
 )
 
 // kueue with its webhooks, for Jobs.
-var kueue = cluster.System{
-	Name: "kueue", Namespace: "kueue-system", Port: 19444, Manifests: []string{"config/default"},
-	Config: `
+var kueue = kueueOf("batch/job")
+
+// kueueOf is Kueue for these kinds.
+func kueueOf(kinds string) cluster.System {
+	return cluster.System{
+		Name: "kueue", Namespace: "kueue-system", Port: 19444, Manifests: []string{"config/default"},
+		Config: `
 apiVersion: config.kueue.x-k8s.io/v1beta1
 kind: Configuration
 webhook: {port: 19444}
@@ -23,10 +27,11 @@ metrics: {bindAddress: "0"}
 health: {healthProbeBindAddress: "0"}
 leaderElection: {leaderElect: false}
 internalCertManagement: {enable: false}
-integrations: {frameworks: [batch/job]}
+integrations: {frameworks: [` + kinds + `]}
 `,
-	Programs: []cluster.Program{{Name: "kueue", Account: "kueue-controller-manager", Listens: 19444, Arguments: []string{
-		"--config=DIR/config.yaml", "--zap-log-level=2", "--feature-gates=TopologyAwareScheduling=true,VisibilityOnDemand=false,MultiKueue=false"}}},
+		Programs: []cluster.Program{{Name: "kueue", Account: "kueue-controller-manager", Listens: 19444, Arguments: []string{
+			"--config=DIR/config.yaml", "--zap-log-level=2", "--feature-gates=TopologyAwareScheduling=true,VisibilityOnDemand=false,MultiKueue=false"}}},
+	}
 }
 
 // submitQueue makes a queue, which at the end is deleted after its jobs.
@@ -44,15 +49,16 @@ func submitQueue(t *testing.T, c *cluster.Cluster, file string) {
 	})
 }
 
-// workloadOf is what Kueue has made of a Job.
+// workloadOf is what Kueue has made of a Job or another kind, "KIND/NAME".
 func workloadOf(t *testing.T, c *cluster.Cluster, job string) string {
 	t.Helper()
-	uid := c.Kubectl(t, "get", "job", job, "-o", "jsonpath={.metadata.uid}")
-	return c.AwaitSaid(t, []string{"job-" + job}, "get", "workloads.kueue.x-k8s.io", "-l", "kueue.x-k8s.io/job-uid="+uid, "-o",
+	uid := c.Kubectl(t, "get", job, "-o", "jsonpath={.metadata.uid}")
+	return c.AwaitSaid(t, []string{strings.Replace(job, "/", "-", 1)}, "get", "workloads.kueue.x-k8s.io", "-l", "kueue.x-k8s.io/job-uid="+uid, "-o",
 		"jsonpath={.items[*].metadata.name}")
 }
 
-// awaitWord waits until Kueue has said so of a Job, in an event: it does not write the workload's status again when another was faster.
+// awaitWord waits until Kueue has said so of "KIND/NAME", in an event: it does not write the workload's status again when another was
+// faster.
 func awaitWord(t *testing.T, c *cluster.Cluster, job, words string) {
 	t.Helper()
 	c.AwaitSaid(t, []string{words}, "get", "events", "--field-selector", "involvedObject.name="+workloadOf(t, c, job), "-o",
@@ -69,7 +75,7 @@ func expectQueue(t *testing.T, c *cluster.Cluster, file, words string, expect fu
 	withdraw := submit(t, c, first)
 	expect(first.selector)
 	withdrawSecond := submit(t, c, second)
-	awaitWord(t, c, second.name, words)
+	awaitWord(t, c, "job/"+second.name, words)
 	c.ExpectNoPods(t, "default", second.selector)
 	withdraw()
 	expect(second.selector)
@@ -80,8 +86,9 @@ func expectQueue(t *testing.T, c *cluster.Cluster, file, words string, expect fu
 func TestKueue(t *testing.T) {
 	cluster.NeedsSystem(t, kueue.Name)
 	c := cluster.Get(t)
-	startFour(t, c)
+	nodes := startFour(t, c)
 	c.StartSystem(t, kueue)
+	typeRecipe(t, c, nodes, "A Job behind Kueue", "training:1", jobSelector("train"), 2, cluster.Counts{Devices: 16, EFAs: 8})
 	submitQueue(t, c, "queue.yaml")
 	expectQueue(t, c, "job.yaml", "insufficient unused quota for aws.amazon.com/neuron", func(selector string) {
 		awaitRanks(t, c, selector, 2, wholeNode)
@@ -163,7 +170,7 @@ func TestKueueUltraServer(t *testing.T) {
 	t.Cleanup(func() { c.Kubectl(t, "uncordon", nodes[2].Name) })
 	whole := job("whole", nil)
 	withdraw := submit(t, c, whole)
-	awaitWord(t, c, whole.name, onlyThree)
+	awaitWord(t, c, "job/"+whole.name, onlyThree)
 	c.ExpectNoPods(t, "default", whole.selector)
 	c.Kubectl(t, "uncordon", nodes[2].Name)
 	ranks := awaitRanks(t, c, whole.selector, 4, wholeTrn2u)
@@ -174,10 +181,10 @@ func TestKueueUltraServer(t *testing.T) {
 	awaitSomeWait(t, c, whole.selector, 4, 1, ranks[3])
 	c.Kubectl(t, "delete", "events", "--all")
 	for _, active := range []string{"false", "true"} {
-		c.Kubectl(t, "patch", "workloads.kueue.x-k8s.io", workloadOf(t, c, whole.name), "--type=merge", "-p", `{"spec":{"active":`+active+`}}`)
+		c.Kubectl(t, "patch", "workloads.kueue.x-k8s.io", workloadOf(t, c, "job/"+whole.name), "--type=merge", "-p", `{"spec":{"active":`+active+`}}`)
 		c.ExpectNoPods(t, "default", whole.selector)
 	}
-	awaitWord(t, c, whole.name, onlyThree)
+	awaitWord(t, c, "job/"+whole.name, onlyThree)
 	c.ExpectNoPods(t, "default", whole.selector)
 	begin := time.Now()
 	c.Nodes(t, linkedNodes...)
@@ -195,7 +202,7 @@ func TestKueueUltraServer(t *testing.T) {
 		t.Errorf("both are on %s", a)
 	}
 	submit(t, c, third)
-	awaitWord(t, c, third.name, "insufficient unused quota")
+	awaitWord(t, c, "job/"+third.name, "insufficient unused quota")
 	c.ExpectNoPods(t, "default", third.selector)
 	withdraw()
 	expectTogether(t, c, awaitRanks(t, c, third.selector, 2, wholeTrn2u), 2, "3")

@@ -45,8 +45,9 @@ func ofGroup(ranks []rank, index string) []rank {
 func TestLWS(t *testing.T) {
 	cluster.NeedsSystem(t, lws.Name)
 	c := cluster.Get(t)
-	startFour(t, c)
+	nodes := startFour(t, c)
 	c.StartSystem(t, lws)
+	typeRecipe(t, c, nodes, "Inference under LeaderWorkerSet", "vllm-neuron:1", setSelector("vllm"), 4, cluster.Counts{Cores: 8})
 	vllm := submission{system: lws.Name, file: "vllm.yaml", selector: setSelector("vllm")}
 	submit(t, c, vllm)
 	ask := cluster.Ask{cluster.NeuronCore: "8"}

@@ -113,7 +113,7 @@ build_queueing() {
 queueing=${CLUSTER_QUEUEING:-}
 for pins in "$here"/queueing/*/go.mod; do
   pins=${pins%/go.mod} system=${pins##*/}
-  [ -z "${CLUSTER_QUEUEING:-}" ] && grep -qi "^Test$(echo "$system" | tr -d -)" "$out/tests" || continue
+  [ -z "${CLUSTER_QUEUEING:-}" ] && grep -qi "^Test.*$(echo "$system" | tr -d -)" "$out/tests" || continue
   if [ "$only" != . ] || [ "$system" = jobset ]; then queueing="$queueing $system"; fi
 done
 for system in $queueing; do build_queueing "$system"; done

@@ -24,8 +24,9 @@ func ddp(name string) submission {
 func TestTrainingOperator(t *testing.T) {
 	cluster.NeedsSystem(t, trainingOperator.Name)
 	c := cluster.Get(t)
-	startFour(t, c)
+	nodes := startFour(t, c)
 	c.StartSystem(t, trainingOperator)
+	typeRecipe(t, c, nodes, "PyTorchJob under the training operator", "training:1", ddp("ddp").selector, 2, cluster.Counts{Devices: 16, EFAs: 8})
 	job := ddp("ddp")
 	submit(t, c, job)
 	ranks := awaitRanks(t, c, job.selector, 2, wholeNode)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +27,10 @@ const (
 )
 
 var inf24 = cluster.Spec{Name: "inf24", InstanceType: "inf2.24xlarge"}
+
+// titles are the queueing systems' names in the page.
+var titles = map[string]string{"volcano": "Volcano", "mpi-operator": "MPI operator", "jobset": "JobSet", "lws": "LeaderWorkerSet",
+	"kueue": "Kueue", "training-operator": "training operator"}
 
 // published is one workload of workloads.yaml, and the row of docs/workloads.md that it makes.
 type published struct {
@@ -158,10 +163,38 @@ func (p *published) expectRuns(t *testing.T, c *cluster.Cluster, n *cluster.Node
 			t.Errorf("%s runs as %s", p.pod.Name, report.UID)
 		}
 		if p.pod.Spec.Containers[i].Name == "main" {
-			p.row = fmt.Sprintf("| %s | %s | %s | %s |\n", p.note("what"), n.InstanceType, asText,
-				orDash(report.Env["NEURON_RT_VISIBLE_CORES"]))
+			p.row = fmt.Sprintf("| %s | %s | %s | %s | %s |\n", p.note("what"), n.InstanceType, asText,
+				orDash(report.Env["NEURON_RT_VISIBLE_CORES"]), p.ranBy(t, c))
 		}
 	}
+}
+
+// ranBy is what placed the workload, as a pod and under its controller, and the tests.
+func (p *published) ranBy(t *testing.T, c *cluster.Cluster) string {
+	t.Helper()
+	server, err := c.Client.Discovery().ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf("%s.%s, TestWorkloads", server.Major, server.Minor)
+	if name, test, has := strings.Cut(p.note("controller"), " "); has {
+		text += fmt.Sprintf("; %s, %s", pinned(t, name), test)
+	}
+	return text
+}
+
+// pinned is a queueing system with the version of its folder: "Volcano 1.10.0".
+func pinned(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(cluster.SystemFile(name, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^require \S+ v(\S+)$`).FindSubmatch(text)
+	if found == nil || titles[name] == "" {
+		t.Fatalf("%s: no version, or no title", name)
+	}
+	return titles[name] + " " + string(found[1])
 }
 
 func describeAsk(ask cluster.Ask) string {
@@ -208,16 +241,24 @@ func expectNotInstalled(t *testing.T, c *cluster.Cluster, names []string) {
 	}
 }
 
-// compareTable compares the rows with the page.
+// compareTable compares the rows with the page, which is of the usual version of Kubernetes and names those of the queueing systems.
 func compareTable(t *testing.T, all []*published) {
 	t.Helper()
-	table := "| workload | node | the container asks for | `NEURON_RT_VISIBLE_CORES` |\n|---|---|---|---|\n"
+	table := "| workload | node | the container asks for | `NEURON_RT_VISIBLE_CORES` | Kubernetes, test |\n|---|---|---|---|---|\n"
 	for _, p := range all {
 		table += p.row
 	}
 	page, err := os.ReadFile(cluster.Manifest(workloadsPage))
 	if err != nil {
 		t.Fatal(err)
+	}
+	for name := range titles {
+		if one := pinned(t, name); !strings.Contains(string(page), one) {
+			t.Errorf("docs/workloads.md does not name %s", one)
+		}
+	}
+	if len(cluster.Versions()) > 0 && os.Getenv("UPDATE_GOLDEN") != "1" {
+		return
 	}
 	before, rest, begins := strings.Cut(string(page), tableBegins)
 	old, after, ends := strings.Cut(rest, tableEnds)

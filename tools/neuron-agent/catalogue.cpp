@@ -73,7 +73,9 @@ Json lnc_json(const core::InstanceType& type) {
   return {{"default", type.default_lnc}, {"logicalCores", std::move(cores)}};
 }
 
+// null: nobody has published how many.
 Json interfaces_json(const core::InstanceType& type, const core::InstancePlaces& places) {
+  if (!type.efa_count_is_known) return nullptr;
   Json names = Json::array();
   for (const core::EfaFacts& efa : places.efas) names.push_back(core::rdma_name_of(efa.bdf));
   return {{"count", type.efa_count},
@@ -248,6 +250,7 @@ nlohmann::json slices_of(const core::InstanceType& type, const Options& options,
   for (const std::string& what : layout.left_out) notes.push_back(type.name + ": left out of slices: " + what);
   const bool has_addresses = core::has_device_addresses(type) && core::has_efa_addresses(type);
   if (!has_addresses) notes.push_back(type.name + ": PCI addresses that are not public are made up");
+  if (!type.efa_count_is_known) notes.push_back(type.name + ": without interfaces, whose number is not public");
   const std::string node = options.node_name.empty() ? type.name : options.node_name;
   const std::string pool_name = options.dra.pool_name.empty() ? node : options.dra.pool_name;
   nlohmann::json items = nlohmann::json::array();

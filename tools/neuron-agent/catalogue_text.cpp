@@ -107,7 +107,7 @@ Row row_of(const Json& type) {
           number_or_dash(devices["physicalCores"]),
           cores_text(type["lnc"]),
           number_or_dash(devices["memoryGiB"]),
-          number_or_dash(type["interfaces"]["count"]),
+          type["interfaces"].is_null() ? "-" : type["interfaces"]["count"].dump(),
           type["numaNodes"].is_null() ? "-" : std::to_string(type["numaNodes"].size()),
           (fabric == "none" ? "-" : fabric) + (type["ultraServer"].get<bool>() ? ", UltraServer" : ""),
           groups_text(type["groups"]),

@@ -22,7 +22,7 @@ import (
 // To add one:
 //   - test/cluster/queueing/NAME/go.mod requires MODULE VERSION and has a line `tool PACKAGE` for each program; `go mod download MODULE`
 //     there writes go.sum. run.sh builds the packages in the module's own folder, with the versions of its own go.mod.
-//   - A test begins with the folder's name without hyphens (TestVolcano…, TestMPIOperator…), describes a System and calls StartSystem; a
+//   - A test has the folder's name without hyphens in its own (TestVolcano…, TestKueueJobSet), describes a System and calls StartSystem; a
 //     line in durations.txt. Specs are YAML beside go.mod: see queueing_test.go.
 type System struct {
 	Name      string // folder in test/cluster/queueing

@@ -265,6 +265,20 @@ TEST(Catalogue, SlicesOfSeveralTypesAreOneListWithTheirNames) {
   EXPECT_THAT(two.notes, ElementsAre("trn3.48xlarge: PCI addresses that are not public are made up"));
 }
 
+TEST(Catalogue, AnUnknownNumberOfInterfacesIsNotZero) {
+  const auto type_of = [](const char* name) {
+    return json::parse(catalogue_of({name}, ReportForm::json).report.output)["types"][0];
+  };
+  EXPECT_EQ(type_of("trn3n.48xlarge")["interfaces"], nullptr);
+  EXPECT_EQ(type_of("trn3.3xlarge")["interfaces"]["count"], 0);
+  EXPECT_EQ(type_of("trn3.48xlarge")["interfaces"]["count"], 16);
+  EXPECT_THAT(catalogue_of({"trn3n.48xlarge"}, ReportForm::slices).notes,
+              testing::Contains("trn3n.48xlarge: without interfaces, whose number is not public"));
+  const std::string table = catalogue_of({"trn3n.48xlarge", "trn3.3xlarge"}, ReportForm::text).report.output;
+  EXPECT_THAT(table, testing::ContainsRegex("trn3n.48xlarge .* 144  *-  *-  "));
+  EXPECT_THAT(table, testing::ContainsRegex("trn3.3xlarge .* 144  *0  *-  "));
+}
+
 TEST(Catalogue, TheTableHasALineForEachType) {
   const std::string table = catalogue_of({"inf2.48xlarge", "trn2u.48xlarge"}, ReportForm::text).report.output;
   EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 3);

@@ -32,6 +32,7 @@ TEST_P(EveryType, HasWhatItsCountsSay) {
   EXPECT_EQ(type().family.has_value(), type().device_count > 0);
   const std::size_t addresses = type().efas.size();
   EXPECT_TRUE(addresses == 0 || addresses == static_cast<std::size_t>(type().efa_count)) << addresses;
+  EXPECT_TRUE(type().efa_count_is_known || type().efa_count == 0);
   EXPECT_TRUE(std::is_sorted(type().efas.begin(), type().efas.end(),
                              [](const core::EfaFacts& a, const core::EfaFacts& b) { return a.bdf < b.bdf; }));
   EXPECT_FALSE(type().numa.empty());
@@ -182,6 +183,18 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, CountsOfType,
                                            Counts{"p5en.48xlarge", 0, 0, 16}, Counts{"p6-b200.48xlarge", 0, 0, 8},
                                            Counts{"p6-b300.48xlarge", 0, 0, 16}, Counts{"g5.48xlarge", 0, 0, 1},
                                            Counts{"c5n.18xlarge", 0, 0, 1}));
+
+// docs/reference/topology.md#instance-types: unknown, or inferred from the size alone.
+TEST(Catalogue, WhoseInterfacesNobodyHasCounted) {
+  std::vector<std::string> unknown;
+  for (const core::InstanceType& type : core::all_instance_types()) {
+    if (!type.efa_count_is_known) unknown.push_back(type.name);
+  }
+  EXPECT_THAT(unknown, ElementsAre("trn2p.48xlarge", "trn2eu.48xlarge", "trn2es.48xlarge", "trn2en.24xlarge",
+                                   "trn3n.48xlarge", "trn3s-es.48xlarge", "trn3sn.48xlarge", "trn3sn-es.48xlarge",
+                                   "trn3e.24xlarge", "trn3e-dev0.24xlarge", "trn3en.24xlarge", "trn3pd98.3xlarge",
+                                   "trn3s-es.3xlarge", "trn3sn.3xlarge", "trn3sn-es.3xlarge"));
+}
 
 std::string nearest(const char* type, std::size_t device) {
   return to_string(*core::find_instance_type(type)->devices[device].nearest_efa);

@@ -52,6 +52,7 @@ TEST_F(LsOurs, JsonKeepsTheSchemaOnEveryTypeAndDriver) {
     EXPECT_EQ(document["format"], "neuron-ls/1");
     EXPECT_EQ(document["devices"].size(), static_cast<std::size_t>(type.device_count)) << type.name;
     EXPECT_EQ(document["efa_interfaces"].size(), static_cast<std::size_t>(type.efa_count)) << type.name;
+    EXPECT_EQ(document["host"]["expected_efa_interfaces"].is_null(), !type.efa_count_is_known) << type.name;
   }
   for (const std::string driver : {"2.24.7.0", "2.27.4.0", "2.28.0.0", "2.31.7.0"}) {
     simulate("trn2.3xlarge", driver);
