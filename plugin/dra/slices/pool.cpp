@@ -279,7 +279,7 @@ Pool make_pool(const grant::NodeUnits& node, const PoolOptions& options, const s
 std::vector<Group> groups_of(const grant::NodeUnits& node) {
   const allocator::NodeTopology& topology = node.topology();
   const int indices = core::ring_size(node.snapshot().host);
-  if (indices < 2) return {};
+  if (indices < 2 || node.units(Resource::neuron).empty()) return {};  // none while LNC is unread
   Links links;
   for (const auto& device : topology.devices) links[device.index] = device.neighbours;
   if (topology.groups_of_torus) return aligned_groups(links, indices);

@@ -320,6 +320,7 @@ TEST(Pool, WhileItsUltraServerFilesOrItsLncAreUnreadNoDeviceIsOffered) {
   node.snapshot->host.lnc.reset();
   node.snapshot->host.lnc_is_unread = true;
   EXPECT_THAT(names_of(node.pool(), DeviceKind::device), IsEmpty());
+  EXPECT_THAT(names_of(node.pool(with_partitions(Partitions::all)), DeviceKind::group), IsEmpty());
 }
 
 TEST(Pool, Pain15AHeldCoreKeepsCountersThoughPartitionsWereSwitchedOff) {
