@@ -142,7 +142,7 @@ TEST_F(ClaimShares, AWholeDeviceWithAnUnhealthyCoreHasTheOthers) {
   EXPECT_EQ(cdi_device("now"), "uid-now-neuron-device-4-share-0-5");
   EXPECT_EQ(prepare("then").error, "");
   EXPECT_EQ(cdi_device("then"), "uid-then-neuron-device-3-share-0-5") << "it is healthy again, and counts one as free";
-  EXPECT_EQ(unprepare("then"), "");
+  EXPECT_EQ(unprepare("then") + unprepare("now"), "");
   change_node([](model::HostScan& host) { host.lnc = {1, model::Origin::live}; });
   EXPECT_EQ(prepare("then").error, "");
   EXPECT_EQ(cdi_device("then"), "uid-then-neuron-device-3-share-0-5") << "6 of 8 logical cores";
