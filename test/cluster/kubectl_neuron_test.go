@@ -182,8 +182,12 @@ func expectWhy(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 	t.Logf("SAID kubectl neuron why waits\n%s", text)
 	c.DeletePod(t, "default", "in-the-way")
 	c.ReportsOf(t, "default", "waits")
-	if why, status = askWhy(t, c, "waits"); status != 0 {
-		t.Errorf("after the change: status %d, %+v", status, why)
-	}
+	// The container runs before the pod's status says so.
+	cluster.Eventually(t, cluster.Patience, "why says that it runs", func() error {
+		if why, status = askWhy(t, c, "waits"); status != 0 {
+			return fmt.Errorf("after the change: status %d, %+v", status, why)
+		}
+		return nil
+	})
 	c.DeletePod(t, "default", "waits")
 }
