@@ -206,7 +206,8 @@ void Ledger::reconcile(const Shown& shown) {
     const bool overtaken = !too_early && may_be_older(shown.written_at, old);
     if (!(too_early || overtaken) || seen.contains({old.resource, old.units})) continue;
     kept.push_back(old);
-    kept.back().left_out = overtaken;
+    // A question that is too early to decide, as while List fails, does not take back what the checkpoint said.
+    kept.back().left_out = overtaken || old.left_out;
   }
   std::stable_sort(kept.begin(), kept.end(), [](const Holding& a, const Holding& b) { return a.since < b.since; });
   holdings_ = std::move(kept);

@@ -283,6 +283,9 @@ TEST(Ledger, AHoldingThatTheNewerCheckpointLacksDoesNotHideAnotherContainers) {
   next.since = at(999);
   ledger.reconcile({{}, at(1000), {next}, 8, at(1010)});
   EXPECT_EQ(ledger.blocked_cores(kDevice), (std::vector<int>{8, 9}));
+  ledger.reconcile({{}, at(-3900), {next}, 8, at(1010)});
+  EXPECT_EQ(ledger.blocked_cores(kDevice), (std::vector<int>{8, 9})) << "while List fails";
+  EXPECT_TRUE(ledger.needs_newer_checkpoint());
   holdings::Holding both = cores(kDevice, {8, 9}, 0, 0, "pod u2/init");
   ledger.reconcile({{}, at(3000), {next, both}, 9, at(3000)});
   EXPECT_TRUE(ledger.blocked_cores(kDevice).empty());
