@@ -31,7 +31,7 @@ func offering(begin, end float64, devices, cores string) Look {
 
 // container is one that has exactly what it asked for through one name.
 func container(pod, resource string, begin, end float64, ids ...string) *Container {
-	c := &Container{Node: "n", Pod: pod, UID: pod, Name: "main", Span: span(begin, end), Ask: map[string]int{resource: len(ids)},
+	c := &Container{Node: "n", Pod: pod, UID: "uid-" + pod, Name: "main", Span: span(begin, end), Ask: map[string]int{resource: len(ids)},
 		Held: map[string][]string{resource: ids}, Reported: true, Set: resource != EFA}
 	switch {
 	case resource == EFA:
@@ -124,13 +124,13 @@ func TestFaultsOfTheKubeletAreCountedApart(t *testing.T) {
 		RefusedRunning: func(p *Pod) { p.Refused = "UnexpectedAdmissionError" },
 	} {
 		h := crossed(19)
-		change(h.Pods["a"])
+		change(h.Pods["uid-a"])
 		if v := expect(t, h); len(v.Kubelet[kind]) != 1 {
 			t.Errorf("%s: %v", kind, v.Kubelet)
 		}
 	}
 	h := crossed(19) // deleted at once, but only after the other had begun
-	h.Pods["a"].Forced = at(19.5)
+	h.Pods["uid-a"].Forced = at(19.5)
 	expect(t, h, "core 1 in two running containers")
 }
 
@@ -217,7 +217,7 @@ func TestSiliconOfARunningContainerIsNotOffered(t *testing.T) {
 	held(h, container("a", Neuron, 10, 40, "0"))
 	h.Looks = []Look{offering(0, 41, "0 1", "1 2 3")}
 	expect(t, h, "neuroncore 1 is offered while n/a.main runs on it")
-	h.Pods["a"].Forced = at(38) // offered from its beginning on
+	h.Pods["uid-a"].Forced = at(38) // offered from its beginning on
 	expect(t, h, "neuroncore 1 is offered while n/a.main runs on it")
 	h.Looks = []Look{offering(0, 38.5, "0 1", "2 3"), offering(39, 41, "0 1", "1 2 3")}
 	expect(t, h)
@@ -279,7 +279,7 @@ func TestHistoryWithoutLooks(t *testing.T) {
 
 func TestPodThatWasNotSeenRunning(t *testing.T) {
 	h := small()
-	h.Pods["a"] = &Pod{Name: "a", UID: "a", Node: "n", Ended: at(10), Succeeded: true}
+	h.Pods["uid-a"] = &Pod{Name: "a", UID: "uid-a", Node: "n", Ended: at(10), Succeeded: true}
 	expect(t, h, "a succeeded, and nobody saw it run")
 }
 
@@ -293,7 +293,7 @@ func TestClaimsHaveNoExcuse(t *testing.T) {
 		t.Errorf("one after the other: %+v", v)
 	}
 	held(h, container("c", Neuron, 15, 25, "0"))
-	h.Pods["a"].Forced = at(14)
+	h.Pods["uid-a"].Forced = at(14)
 	v := JudgeClaims(h)
 	if len(v.Violations) == 0 || !strings.Contains(v.Violations[0].What, "core 0 in two running containers") &&
 		!strings.Contains(v.Violations[0].What, "core 1 in two running containers") || len(v.Kubelet) != 0 {

@@ -16,7 +16,7 @@ func (v *Verdict) withheld(h *History, b Bounds) {
 				continue
 			}
 			ran := Span{c.Begin.Add(b.Withhold), c.End}
-			if pod := h.Pods[c.Pod]; pod != nil && !pod.Forced.IsZero() && pod.Forced.Before(ran.End) {
+			if pod := h.Pods[c.UID]; pod != nil && !pod.Forced.IsZero() && pod.Forced.Before(ran.End) {
 				ran.End = pod.Forced
 			}
 			for _, look := range h.looksAt(c.Node) {
