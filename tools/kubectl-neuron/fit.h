@@ -100,7 +100,7 @@ struct Verdict {
   std::vector<ClaimResult> devices;  // with `yes`: what the scheduler would allocate of this node's pools
 };
 
-// One node. What the pod itself holds there, if it is placed, is not free. Once `effort` is over, it is not known where
+// One node. What the pod itself holds there, if it is placed, is not free. Once `effort` has ended, it is not known where
 // many combinations of devices would have to be tried.
 [[nodiscard]] Verdict fit(const Fleet& fleet, const Pod& pod, const NodeState& state, Effort* effort = nullptr);
 

@@ -57,7 +57,7 @@ inline constexpr int kMostCounted = 10'000;
 // `replicas` above 0 stands for the number of more_of. Without a group that asks for hardware nothing is placed. Pods
 // are placed one after the other: on the node that has most of this plan's pods already and takes another one, the
 // first by name among equals; so nodes are filled.
-// Once `effort` is over, numbers are the least, and a note says so.
+// Once `effort` has ended, numbers are the least, and a note says so.
 [[nodiscard]] Plan plan(const Fleet& fleet, const Manifest& manifest, int replicas, Effort* effort = nullptr);
 
 // An empty node of an instance type, as the agent offers it by default.

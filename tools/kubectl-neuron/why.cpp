@@ -205,7 +205,7 @@ void explain_placed(const Fleet& fleet, const Pod& pod, Why& why) {
                       : "it runs on " + where + (good ? "" : ", and not on the best devices");
 }
 
-// What kept a pod from starting that runs or has ended is over. Each meaning once.
+// What kept a pod from starting that runs or has ended is past. Each meaning once.
 bool is_worth(const Explanation& one, const Pod& pod, const Why& why) {
   if (one.of_hardware) return true;
   const bool is_past = why.state != PodState::starting && (why.state != PodState::running || pod.waits.empty());

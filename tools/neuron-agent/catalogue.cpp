@@ -73,7 +73,7 @@ Json lnc_json(const core::InstanceType& type) {
   return {{"default", type.default_lnc}, {"logicalCores", std::move(cores)}};
 }
 
-// null: nobody has published how many.
+// null: no source says how many.
 Json interfaces_json(const core::InstanceType& type, const core::InstancePlaces& places) {
   if (!type.efa_count_is_known) return nullptr;
   Json names = Json::array();
