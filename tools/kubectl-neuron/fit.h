@@ -100,8 +100,8 @@ struct Verdict {
   std::vector<ClaimResult> devices;  // with `yes`: what the scheduler would allocate of this node's pools
 };
 
-// One node. What the pod itself holds there, if it is placed, is not free. Once `effort` has ended, it is not known where
-// many combinations of devices would have to be tried.
+// One node. What the pod itself holds there, if it is placed, is not free. Once `effort` has ended, it is not known
+// where many combinations of devices would have to be tried.
 [[nodiscard]] Verdict fit(const Fleet& fleet, const Pod& pod, const NodeState& state, Effort* effort = nullptr);
 
 // All nodes, parallel to `states`. all_differ and claim_limit on one node that passes the pod's other rules end the
