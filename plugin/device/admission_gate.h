@@ -98,7 +98,7 @@ class Admissions {
   // an answer's waits.
   static constexpr std::chrono::milliseconds kMaxWriteWait{1000};
   static constexpr std::chrono::milliseconds kMaxIdleWait{3000};    // longest wait of lists, of List and of new streams
-  static constexpr std::chrono::milliseconds kMaxBusyWait{6000};    // of lists and of List, in mid-admission
+  static constexpr std::chrono::milliseconds kMaxBusyWait{4000};    // of lists and of List, in mid-admission
   static constexpr std::chrono::milliseconds kListIdleTime{250};    // from the kubelet's last call to a new list
   static constexpr std::chrono::milliseconds kAskIdleTime{100};     // from the kubelet's last call to List
   static constexpr std::chrono::milliseconds kAskAfterAnswer{500};  // from an answer to List

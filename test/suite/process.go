@@ -15,8 +15,9 @@ import (
 const (
 	Poll = 20 * time.Millisecond // between two looks at a condition
 
-	// Patience is how long something may take on a slow machine before a test gives up.
-	Patience = 90 * time.Second
+	// Patience is how long something may take on a slow machine before a test gives up: longer than the 90 s after which
+	// the kubelet looks at a pod again whose event it did not act on.
+	Patience = 150 * time.Second
 )
 
 // Eventually waits until check returns nil and fails the test with its last error at the deadline.

@@ -128,7 +128,7 @@ TEST_F(AdmissionsTest, AListThatWaitedLongestWaitsForTheSecondAnswerOfAContainer
 
 TEST_F(AdmissionsTest, AListThatWaitedLongestGoesInMidAdmission) {
   give();
-  for (int i = 0; i < 29; ++i) {
+  for (int i = 0; i < 19; ++i) {
     pass(200);
     admissions.called(now);
     EXPECT_FALSE(due().lists);
