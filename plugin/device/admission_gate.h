@@ -16,13 +16,11 @@
 namespace neuron::plugin {
 
 // Time for an action that must not fall into an admission of the kubelet: after `idle_time` without a call, but at most
-// `max_wait` after it was first wanted, as some nodes are never idle; if an admission goes on then, once it has ended,
-// but at most `max_busy_wait` after it was first wanted. Plain arithmetic on times; not synchronised.
+// `max_wait` after it was first wanted, as some nodes are never idle. Plain arithmetic on times; not synchronised.
 class IdleTimer {
  public:
-  constexpr IdleTimer(std::chrono::milliseconds idle_time, std::chrono::milliseconds max_wait,
-                      std::chrono::milliseconds max_busy_wait)
-      : idle_time_(idle_time), max_wait_(max_wait), max_busy_wait_(max_busy_wait) {}
+  constexpr IdleTimer(std::chrono::milliseconds idle_time, std::chrono::milliseconds max_wait)
+      : idle_time_(idle_time), max_wait_(max_wait) {}
 
   // Wants it, not before `earliest`, which replaces what was wanted before; `max_wait` counts from the first one.
   void want(SteadyTime earliest) {
@@ -51,12 +49,12 @@ class IdleTimer {
   }
 
   // True once: now is the time. `last_call`: the newest call of the kubelet; `busy`: an admission has not ended, so
-  // only `max_busy_wait` counts until it has.
+  // only `max_wait` counts until it is.
   [[nodiscard]] bool due(SteadyTime now, SteadyTime last_call, bool busy) {
     if (!since_) return false;
     const SteadyTime most = *since_ + max_wait_;
     const SteadyTime idle = std::min(std::max(*at_, last_call + idle_time_), most);
-    next_ = busy ? *since_ + max_busy_wait_ : idle;
+    next_ = busy ? most : idle;
     if (now < *next_) return false;
     drop();
     return true;
@@ -68,7 +66,6 @@ class IdleTimer {
  private:
   std::chrono::milliseconds idle_time_;
   std::chrono::milliseconds max_wait_;
-  std::chrono::milliseconds max_busy_wait_;
   std::optional<SteadyTime> since_;
   std::optional<SteadyTime> at_;
   std::optional<SteadyTime> next_;
@@ -85,8 +82,7 @@ class IdleTimer {
 // - no answer begins while a list is being sent, or was sent and is not yet in the checkpoint;
 // - PodResources List, at which the kubelet forgets a container that is being admitted, is called only while no
 //   admission goes on and the kubelet has not called for a while.
-// kMaxWriteWait, kMaxIdleWait and kMaxBusyWait bound each wait. An answer may wait three times: for a list, and for two
-// checkpoints.
+// kMaxWriteWait and kMaxIdleWait bound each wait. An answer may wait three times: for a list, and for two checkpoints.
 //
 // Driven by events, returns decisions: no lock, no clock, no I/O; not synchronised (AdmissionGate locks). "Written"
 // always means: the kubelet has written its checkpoint. `version` is the checkpoint's, 0 if there is none.
@@ -98,7 +94,6 @@ class Admissions {
   // an answer's waits.
   static constexpr std::chrono::milliseconds kMaxWriteWait{1000};
   static constexpr std::chrono::milliseconds kMaxIdleWait{3000};    // longest wait of lists, of List and of new streams
-  static constexpr std::chrono::milliseconds kMaxBusyWait{4000};    // of lists and of List, in mid-admission
   static constexpr std::chrono::milliseconds kListIdleTime{250};    // from the kubelet's last call to a new list
   static constexpr std::chrono::milliseconds kAskIdleTime{100};     // from the kubelet's last call to List
   static constexpr std::chrono::milliseconds kAskAfterAnswer{500};  // from an answer to List
@@ -189,8 +184,8 @@ class Admissions {
   bool never_written_ = false;  // a kubelet that keeps no checkpoint: waiting for it never succeeds
   bool same_list_ = false;
   std::vector<Waiting> waiting_;  // oldest first
-  IdleTimer lists_{kListIdleTime, kMaxIdleWait, kMaxBusyWait};
-  IdleTimer holders_{kAskIdleTime, kMaxIdleWait, kMaxBusyWait};
+  IdleTimer lists_{kListIdleTime, kMaxIdleWait};
+  IdleTimer holders_{kAskIdleTime, kMaxIdleWait};
 };
 
 // Admissions, shared by gRPC's threads and the main loop under one lock, which is held for

@@ -106,29 +106,9 @@ TEST_F(AdmissionsTest, AListWaitsForAnIdleKubelet) {
   EXPECT_FALSE(due().lists) << "once";
 }
 
-// Its write would look like the end of the first container, and the second answer could be other hardware.
-TEST_F(AdmissionsTest, AListThatWaitedLongestWaitsForTheSecondAnswerOfAContainer) {
-  admissions.want_lists(now);
-  for (int i = 0; i < 14; ++i) {
-    give(Resource::neuron);
-    written();
-    EXPECT_FALSE(due().lists);
-    pass(200);
-  }
-  give(Resource::neuron);
-  pass(200);
-  EXPECT_FALSE(due().lists) << "wanted for 3 s, but the container may ask for more";
-  EXPECT_FALSE(due().holders);
-  ASSERT_TRUE(begin(Resource::neuroncore));
-  admissions.answered(Outcome::given, version, now);
-  EXPECT_FALSE(due().lists);
-  written();
-  EXPECT_TRUE(due().lists) << "the node is not idle, but between two containers";
-}
-
 TEST_F(AdmissionsTest, AListThatWaitedLongestGoesInMidAdmission) {
   give();
-  for (int i = 0; i < 19; ++i) {
+  for (int i = 0; i < 14; ++i) {
     pass(200);
     admissions.called(now);
     EXPECT_FALSE(due().lists);
