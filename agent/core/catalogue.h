@@ -46,7 +46,7 @@ struct InstanceType {
   int default_lnc = 1;
   TopologyShape shape = TopologyShape::none;
   int efa_count = 0;
-  bool efa_count_is_known = true;    // false: nobody has published it, and efa_count is 0
+  bool efa_count_is_known = true;    // false: no source has it, and efa_count is 0
   int vcpus = 0;                     // 0 unknown
   int host_memory_gib = 0;           // 0 unknown
   bool bdf_is_stable = false;        // devices[i].bdf holds on every machine of the type

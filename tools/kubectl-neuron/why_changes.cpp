@@ -169,7 +169,7 @@ class Finder {
       most = low;
       best = one;
       best.value = std::to_string(low);
-      if (!prove_each(best, group)) best.nodes = 1;  // the effort is over; it was proved for this one
+      if (!prove_each(best, group)) best.nodes = 1;  // the effort has ended; it was proved for this one
     }
     if (most > 0 && most < asked) found_.push_back(best);
   }

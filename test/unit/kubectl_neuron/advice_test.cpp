@@ -137,7 +137,7 @@ TEST(State, AContainerThatEndsAgainAndAgainDoesNotRun) {
   const Event past{"Pod", "default", "p", "FailedMount", "Unable to attach", "2026-01-31T10:00:00Z", 1};
   const Why runs = why_of(pod, {past});
   EXPECT_EQ(exit_status(runs), 0);
-  EXPECT_TRUE(runs.messages.empty()) << "it is over";
+  EXPECT_TRUE(runs.messages.empty()) << "it has ended";
 }
 
 // ---- Pods and claims that could not be read

@@ -69,7 +69,7 @@ TEST_F(HoldersTest, AListThatFailsStopsToCountAtOnceAndTheCheckpointSpeaks) {
   ASSERT_TRUE(shown);
   EXPECT_TRUE(shown->listed.empty());
   EXPECT_EQ(shown->stored.size(), 1U);
-  EXPECT_EQ(shown->asked_at, now - kMaxAdmission) << "what is older and not shown is over";
+  EXPECT_EQ(shown->asked_at, now - kMaxAdmission) << "what is older and not shown has ended";
   EXPECT_EQ(holders->source(), MergedHolders::Source::checkpoint);
   std::filesystem::remove(path);
   EXPECT_FALSE(holders->merged(now)) << "nobody knows: nothing is given back";
