@@ -47,10 +47,17 @@ print_times() {
   [ ${#beside[@]} -eq 0 ] || printf '%7d s  %s\n' ${beside[@]}
 }
 
-# What failed, once more at the end, where it is found.
+# What failed, once more at the end where it is found, each after the last lines that its test wrote.
 print_failed() {
   local failures
-  failures=$(cd "$logs" && grep -hE '^(FAILED|[0-9: ]*--- FAIL)' ./*.log | sort -u | head -n 40)
+  failures=$(cd "$logs" && awk '
+    FNR == 1 { n = 0 }
+    /_test\.go:/ && !/ FIGURE | SAID / { said[n++ % 6] = substr($0, 1, 400) }
+    /^(FAILED|[0-9: ]*--- FAIL)/ && !told[$0]++ {
+      for (i = n < 6 ? 0 : n - 6; i < n; i++) print said[i % 6]
+      print
+      n = 0
+    }' ./*.log | head -n 80)
   [ -z "$failures" ] || printf '\nFailed, at least once:\n%s\n' "$failures"
 }
 

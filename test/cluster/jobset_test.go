@@ -26,8 +26,10 @@ var jobSet = cluster.System{
 	},
 }
 
+// training fails when it is ended: a rank that is evicted and ends with 0 counts as done if the kubelet writes so before the Job controller
+// looks, and then nobody starts the job anew.
 func training(name string) submission {
-	return submission{system: jobSet.Name, file: "training.yaml", name: name, selector: "jobset.sigs.k8s.io/jobset-name=" + name}
+	return submission{system: jobSet.Name, file: "training.yaml", name: name, life: "fail", selector: "jobset.sigs.k8s.io/jobset-name=" + name}
 }
 
 // TestJobSet: a JobSet with one rank for each of two nodes. JobSet makes all pods at once and starts all anew when one fails; it has no
