@@ -4,14 +4,17 @@
 
 namespace neuron::plugin {
 
-bool Admissions::begin_answer(Ticket ticket, model::Resource resource, SteadyTime now) {
+bool Admissions::begin_answer(Ticket ticket, model::Resource resource, holdings::CheckpointVersion version,
+                              SteadyTime now) {
   last_call_ = now;
   forget_late(now);
-  if (sending_ == 0 && (on_the_way_ == 0 || never_written_)) {
+  const bool continues = open_version_ != 0 && (version == 0 || version == open_version_);
+  const bool lists_first = lists_.overdue(now) && !continues && answering_ == 0 && !answers_wait() && !never_written_;
+  if (!lists_first && sending_ == 0 && (on_the_way_ == 0 || never_written_)) {
     ++answering_;
     return true;
   }
-  waiting_.push_back({ticket, resource, Kind::answer, now + kMaxWriteWait});
+  waiting_.push_back({ticket, resource, Kind::answer, now + kMaxWriteWait, now, false, false, lists_first});
   return false;
 }
 
@@ -80,7 +83,10 @@ Admissions::Due Admissions::due(const Progress& before, SteadyTime now) {
     open_version_ = 0;
     want_checkpoint(now);
   }
-  if (lists_.due(now, last_call_, open())) {
+  bool lists_first = false;
+  for (Waiting& one : waiting_) lists_first |= std::exchange(one.lists_first, false);
+  if (lists_first) lists_.drop();
+  if (lists_first || lists_.due(now, last_call_, open())) {
     due.lists = true;
     due.same_list = std::exchange(same_list_, false);
   }
@@ -132,7 +138,7 @@ std::optional<SteadyTime> Admissions::next() const {
   consider(holders_.next());
   if (open_version_ != 0) consider(stalled_at());
   for (const Waiting& one : waiting_) {
-    const bool wants_list = one.kind == Kind::conflicting_answer && !one.list_wanted;
+    const bool wants_list = one.lists_first || (one.kind == Kind::conflicting_answer && !one.list_wanted);
     consider(wants_list ? one.earliest : one.until);
   }
   return next;
@@ -148,7 +154,7 @@ bool Admissions::may_go(const Waiting& one, SteadyTime now) const {
   if (now >= one.until) return true;
   if (one.kind == Kind::stream) return !open();
   const bool offered = one.kind == Kind::answer || one.list_offered;
-  return sending_ == 0 && on_the_way_ == 0 && offered;
+  return !one.lists_first && sending_ == 0 && on_the_way_ == 0 && offered;
 }
 
 void Admissions::begin(const Waiting& one) {
@@ -184,8 +190,8 @@ void AdmissionGate::begin_or_wait(Continuation then, const Begin& begin) {
 }
 
 void AdmissionGate::answer(model::Resource resource, Continuation then) {
-  begin_or_wait(std::move(then), [resource](Admissions& all, Admissions::Ticket ticket, SteadyTime now) {
-    return all.begin_answer(ticket, resource, now);
+  begin_or_wait(std::move(then), [this, resource](Admissions& all, Admissions::Ticket ticket, SteadyTime now) {
+    return all.begin_answer(ticket, resource, all.lists_overdue(now) ? version_() : 0, now);
   });
 }
 

@@ -16,11 +16,13 @@
 namespace neuron::plugin {
 
 // Time for an action that must not fall into an admission of the kubelet: after `idle_time` without a call, but at most
-// `max_wait` after it was first wanted, as some nodes are never idle. Plain arithmetic on times; not synchronised.
+// `max_wait` after it was first wanted, as some nodes are never idle, or `max_busy_wait` during an admission. Plain
+// arithmetic on times; not synchronised.
 class IdleTimer {
  public:
-  constexpr IdleTimer(std::chrono::milliseconds idle_time, std::chrono::milliseconds max_wait)
-      : idle_time_(idle_time), max_wait_(max_wait) {}
+  constexpr IdleTimer(std::chrono::milliseconds idle_time, std::chrono::milliseconds max_wait,
+                      std::chrono::milliseconds max_busy_wait)
+      : idle_time_(idle_time), max_wait_(max_wait), max_busy_wait_(max_busy_wait) {}
 
   // Wants it, not before `earliest`, which replaces what was wanted before; `max_wait` counts from the first one.
   void want(SteadyTime earliest) {
@@ -49,16 +51,19 @@ class IdleTimer {
   }
 
   // True once: now is the time. `last_call`: the newest call of the kubelet; `busy`: an admission has not ended, so
-  // only `max_wait` counts until it is.
+  // only `max_busy_wait` counts until it has.
   [[nodiscard]] bool due(SteadyTime now, SteadyTime last_call, bool busy) {
     if (!since_) return false;
     const SteadyTime most = *since_ + max_wait_;
     const SteadyTime idle = std::min(std::max(*at_, last_call + idle_time_), most);
-    next_ = busy ? most : idle;
+    next_ = busy ? *since_ + max_busy_wait_ : idle;
     if (now < *next_) return false;
     drop();
     return true;
   }
+
+  // Wanted for `max_wait` or longer.
+  [[nodiscard]] bool overdue(SteadyTime now) const { return since_ && now >= *since_ + max_wait_; }
 
   // When to ask due() again, if anything is wanted. Sooner when the admission has ended.
   [[nodiscard]] std::optional<SteadyTime> next() const { return next_ ? next_ : at_; }
@@ -66,6 +71,7 @@ class IdleTimer {
  private:
   std::chrono::milliseconds idle_time_;
   std::chrono::milliseconds max_wait_;
+  std::chrono::milliseconds max_busy_wait_;
   std::optional<SteadyTime> since_;
   std::optional<SteadyTime> at_;
   std::optional<SteadyTime> next_;
@@ -78,11 +84,13 @@ class IdleTimer {
 // and then writes its checkpoint. It writes it for every ListAndWatch message as well. Only an unchanged version of the
 // checkpoint shows that an answer is for the same container as the one before. Hence three rules:
 // - no list goes out from the first answer of a container until its checkpoint is written: the write for the list would
-//   look like the end of the admission;
+//   look like the end of the admission. On a node that is never idle a list goes out before the next container's first
+//   answer, which waits for it;
 // - no answer begins while a list is being sent, or was sent and is not yet in the checkpoint;
 // - PodResources List, at which the kubelet forgets a container that is being admitted, is called only while no
 //   admission goes on and the kubelet has not called for a while.
-// kMaxWriteWait and kMaxIdleWait bound each wait. An answer may wait three times: for a list, and for two checkpoints.
+// kMaxWriteWait, kMaxIdleWait and kMaxBusyWait bound each wait. An answer may wait three times: for a list, and for two
+// checkpoints.
 //
 // Driven by events, returns decisions: no lock, no clock, no I/O; not synchronised (AdmissionGate locks). "Written"
 // always means: the kubelet has written its checkpoint. `version` is the checkpoint's, 0 if there is none.
@@ -94,6 +102,7 @@ class Admissions {
   // an answer's waits.
   static constexpr std::chrono::milliseconds kMaxWriteWait{1000};
   static constexpr std::chrono::milliseconds kMaxIdleWait{3000};    // longest wait of lists, of List and of new streams
+  static constexpr std::chrono::milliseconds kMaxBusyWait{6000};    // of lists, while one container is being admitted
   static constexpr std::chrono::milliseconds kListIdleTime{250};    // from the kubelet's last call to a new list
   static constexpr std::chrono::milliseconds kAskIdleTime{100};     // from the kubelet's last call to List
   static constexpr std::chrono::milliseconds kAskAfterAnswer{500};  // from an answer to List
@@ -104,8 +113,10 @@ class Admissions {
   void called(SteadyTime now) { last_call_ = now; }
 
   // The kubelet waits for an answer to Allocate. True: it has begun. False: it waits, and begins when ready(), due() or
-  // release() returns the ticket.
-  [[nodiscard]] bool begin_answer(Ticket ticket, model::Resource resource, SteadyTime now);
+  // release() returns the ticket. `version`: the checkpoint's now; it counts only while lists are overdue.
+  [[nodiscard]] bool begin_answer(Ticket ticket, model::Resource resource, holdings::CheckpointVersion version,
+                                  SteadyTime now);
+  [[nodiscard]] bool lists_overdue(SteadyTime now) const { return lists_.overdue(now); }
   // The answer that has begun would be a refusal because of holdings that may have ended
   // (Allocations::needs_fresh_checkpoint): it waits, under a ticket, until a list that is offered from `earliest` on
   // has been written.
@@ -166,6 +177,7 @@ class Admissions {
     SteadyTime earliest{};      // when a list may be offered for a conflicting answer
     bool list_wanted = false;   // due() has asked for one
     bool list_offered = false;  // since then
+    bool lists_first = false;   // an answer: lists are overdue, and its container is the next one
   };
 
   void forget_late(SteadyTime now);
@@ -184,8 +196,8 @@ class Admissions {
   bool never_written_ = false;  // a kubelet that keeps no checkpoint: waiting for it never succeeds
   bool same_list_ = false;
   std::vector<Waiting> waiting_;  // oldest first
-  IdleTimer lists_{kListIdleTime, kMaxIdleWait};
-  IdleTimer holders_{kAskIdleTime, kMaxIdleWait};
+  IdleTimer lists_{kListIdleTime, kMaxIdleWait, kMaxBusyWait};
+  IdleTimer holders_{kAskIdleTime, kMaxIdleWait, kMaxIdleWait};
 };
 
 // Admissions, shared by gRPC's threads and the main loop under one lock, which is held for

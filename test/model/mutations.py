@@ -16,7 +16,8 @@ ALLOCATIONS = "plugin/device/allocations.cpp"
 # What goes wrong, where, and the text that is replaced: it must be there exactly once.
 MUTATIONS = [
     ("an answer does not wait for lists that are on their way", GATE,
-     "if (sending_ == 0 && (on_the_way_ == 0 || never_written_)) {", "if (sending_ == 0 || never_written_) {"),
+     "if (!lists_first && sending_ == 0 && (on_the_way_ == 0 || never_written_)) {",
+     "if (!lists_first && (sending_ == 0 || never_written_)) {"),
     ("lists go out between two answers of a container", GATE,
      "return answering_ > 0 || answers_wait() || open_version_ != 0;", "return answering_ > 0 || answers_wait();"),
     ("a write counts for two lists", GATE,

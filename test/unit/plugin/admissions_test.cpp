@@ -25,7 +25,7 @@ struct AdmissionsTest : testing::Test {
     ++version;
     admissions.checkpoint_written();
   }
-  bool begin(Resource resource = Resource::neuron) { return admissions.begin_answer(++ticket, resource, now); }
+  bool begin(Resource resource = Resource::neuron) { return admissions.begin_answer(++ticket, resource, version, now); }
   void give(Resource resource = Resource::neuron) {
     ASSERT_TRUE(begin(resource));
     admissions.answered(Outcome::given, version, now);
@@ -106,9 +106,72 @@ TEST_F(AdmissionsTest, AListWaitsForAnIdleKubelet) {
   EXPECT_FALSE(due().lists) << "once";
 }
 
+// A node that is never idle, from the first answer of a container until just before 3 s.
+struct BusyNode : AdmissionsTest {
+  BusyNode() {
+    for (int i = 0; i < 15; ++i) {
+      give(Resource::neuron);
+      pass(199);
+      EXPECT_FALSE(due().lists) << i;
+      if (i < 14) written();
+    }
+  }
+};
+
+// Its write would look like the end of the container, whose second name could get other hardware.
+TEST_F(BusyNode, AnOverdueListWaitsForTheSecondAnswerOfAContainer) {
+  pass(100);
+  EXPECT_FALSE(due().lists);
+  EXPECT_TRUE(begin(Resource::neuroncore));
+}
+
+TEST_F(BusyNode, AnOverdueListGoesOutBeforeTheNextContainersFirstAnswer) {
+  pass(100);
+  written();
+  ASSERT_FALSE(begin());
+  EXPECT_EQ(admissions.next(), now);
+  EXPECT_THAT(admissions.ready(now), IsEmpty()) << "the list first";
+  const auto due = this->due();
+  ASSERT_TRUE(due.lists);
+  EXPECT_THAT(due.begun, IsEmpty());
+  admissions.list_offered(now);
+  admissions.lists_sent();
+  EXPECT_THAT(admissions.ready(now), IsEmpty());
+  written();
+  EXPECT_THAT(admissions.ready(now), ElementsAre(ticket));
+}
+
+TEST_F(BusyNode, AnAnswerWaitsForNothingWhenTheOverdueListHadNotChanged) {
+  pass(100);
+  written();
+  ASSERT_FALSE(begin());
+  ASSERT_TRUE(due().lists);
+  admissions.lists_sent();
+  EXPECT_THAT(admissions.ready(now), ElementsAre(ticket));
+  admissions.answered(Outcome::given, version, now);
+  written();
+  EXPECT_TRUE(begin()) << "the list has gone";
+}
+
+TEST_F(BusyNode, AnAnswerDoesNotWaitForAnOverdueListForEver) {
+  pass(100);
+  written();
+  ASSERT_FALSE(begin());
+  pass(999);
+  EXPECT_THAT(admissions.ready(now), IsEmpty());
+  pass(1);
+  EXPECT_THAT(admissions.ready(now), ElementsAre(ticket));
+}
+
+TEST_F(BusyNode, AnAnswerDoesNotWaitForTheListOfAKubeletWithoutCheckpoint) {
+  offer_lists(1);
+  pass(1000);
+  EXPECT_TRUE(begin());
+}
+
 TEST_F(AdmissionsTest, AListThatWaitedLongestGoesInMidAdmission) {
   give();
-  for (int i = 0; i < 14; ++i) {
+  for (int i = 0; i < 29; ++i) {
     pass(200);
     admissions.called(now);
     EXPECT_FALSE(due().lists);

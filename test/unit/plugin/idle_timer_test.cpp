@@ -11,7 +11,7 @@ class IdleTimerTest : public ::testing::Test {
  protected:
   [[nodiscard]] static SteadyTime at(int ms) { return SteadyTime{} + milliseconds{ms}; }
 
-  IdleTimer timer_{milliseconds{100}, milliseconds{3000}};
+  IdleTimer timer_{milliseconds{100}, milliseconds{3000}, milliseconds{6000}};
 };
 
 TEST_F(IdleTimerTest, ComesOnceNobodyHasCalledForTheIdleTime) {
@@ -25,7 +25,17 @@ TEST_F(IdleTimerTest, ComesOnceNobodyHasCalledForTheIdleTime) {
 TEST_F(IdleTimerTest, ComesAfterTheLongestWaitOnANodeThatIsNeverIdle) {
   timer_.want(at(1000));
   EXPECT_FALSE(timer_.due(at(3999), at(3998), false));
-  EXPECT_TRUE(timer_.due(at(4000), at(3999), true));
+  EXPECT_FALSE(timer_.overdue(at(3999)));
+  EXPECT_TRUE(timer_.overdue(at(4000)));
+  EXPECT_TRUE(timer_.due(at(4000), at(3999), false));
+  EXPECT_FALSE(timer_.overdue(at(4000)));
+}
+
+TEST_F(IdleTimerTest, WaitsLongerDuringAnAdmission) {
+  timer_.want(at(1000));
+  EXPECT_FALSE(timer_.due(at(6999), at(6998), true));
+  EXPECT_EQ(timer_.next(), at(7000));
+  EXPECT_TRUE(timer_.due(at(7000), at(6999), true));
 }
 
 // The kubelet's Allocate may be waiting in the socket of a process that was stopped: its timer must not be first.
@@ -40,8 +50,8 @@ TEST_F(IdleTimerTest, IsNotDueOnWakingUp) {
 TEST_F(IdleTimerTest, TheLongestWaitLeavesTimeForWhatHasPiledUp) {
   timer_.want(at(1000));
   timer_.woke(at(6000));
-  EXPECT_FALSE(timer_.due(at(6499), at(6498), true));
-  EXPECT_TRUE(timer_.due(at(6500), at(6499), true));
+  EXPECT_FALSE(timer_.due(at(6499), at(6498), false));
+  EXPECT_TRUE(timer_.due(at(6500), at(6499), false));
 }
 
 TEST_F(IdleTimerTest, StarvationDoesNotPutItOffForEver) {
