@@ -151,9 +151,9 @@ void Ledger::record(Holding holding) {
   holdings_ = std::move(kept);
 }
 
-std::vector<Holding> Ledger::not_outdated(const Shown& shown) const {
-  std::vector<Holding> current;
-  const auto take = [&](const std::vector<Holding>& source, const auto& is_newer) {
+std::vector<Holding> Ledger::not_outdated(const Shown& shown, std::vector<Holding>& outdated) const {
+  std::vector<Holding> current, left_out;
+  const auto take = [&](const std::vector<Holding>& source, std::vector<Holding>& others, const auto& is_newer) {
     Units given;
     for (const Holding& own : holdings_) {
       if (is_newer(own)) add_units(given, own);
@@ -163,10 +163,10 @@ std::vector<Holding> Ledger::not_outdated(const Shown& shown) const {
       if (overlaps(seen, given)) over.insert(seen.holder);
     }
     for (const Holding& seen : source) {
-      if (!over.contains(seen.holder)) current.push_back(seen);
+      (over.contains(seen.holder) ? others : current).push_back(seen);
     }
   };
-  take(shown.listed, [&](const Holding& own) { return own.since > shown.asked_at; });
+  take(shown.listed, outdated, [&](const Holding& own) { return own.since > shown.asked_at; });
   std::set<std::string> ended;  // the kubelet has offered their units as free since it was asked
   for (const Holding& seen : current) {
     const bool over = std::any_of(seen.units.begin(), seen.units.end(), [&](int unit) {
@@ -175,7 +175,8 @@ std::vector<Holding> Ledger::not_outdated(const Shown& shown) const {
     if (over) ended.insert(seen.holder);
   }
   std::erase_if(current, [&](const Holding& seen) { return ended.contains(seen.holder); });
-  take(shown.stored, [&](const Holding& own) { return own.version != 0 && own.version == shown.stored_version; });
+  take(shown.stored, left_out,
+       [&](const Holding& own) { return own.version != 0 && own.version == shown.stored_version; });
   return bounded(std::move(current));
 }
 
@@ -185,7 +186,8 @@ void Ledger::reconcile(const Shown& shown) {
   std::map<Key, const Holding*> known;  // the newest holding of each
   for (const Holding& old : holdings_) known[{old.resource, old.units}] = &old;
   std::set<Key> seen;
-  std::vector<Holding> kept = not_outdated(shown);
+  std::vector<Holding> outdated;
+  std::vector<Holding> kept = not_outdated(shown, outdated);
   for (Holding& one : kept) {
     const Key key{one.resource, one.units};
     if (const auto old = known.find(key); old != known.end()) {
@@ -196,13 +198,16 @@ void Ledger::reconcile(const Shown& shown) {
     }
     seen.insert(key);
   }
+  std::set<Key> undecided;
+  for (const Holding& one : outdated) undecided.emplace(one.resource, one.units);
   for (const Holding& old : holdings_) {
     // A newer answer of other units is another container's, even if it overlaps: an init container's devices are used
     // again.
     // Until the kubelet has written its checkpoint the container may still be asking for more, and is shown nowhere.
     const bool unwritten = old.version != 0 && old.version == shown.stored_version;
     const bool in_transit = old.holder.empty() && old.since + kAnswerTransit >= shown.asked_at;
-    const bool too_early = old.since >= shown.asked_at || in_transit || unwritten;
+    const bool undecided_yet = undecided.contains({old.resource, old.units});
+    const bool too_early = old.since >= shown.asked_at || in_transit || unwritten || undecided_yet;
     const bool overtaken = !too_early && may_be_older(shown.written_at, old);
     if (!(too_early || overtaken) || seen.contains({old.resource, old.units})) continue;
     kept.push_back(old);

@@ -73,8 +73,9 @@ class Ledger {
   // - what was recorded before the question and is not shown has ended, unless the kubelet has not written its
   //   checkpoint since the answer, or may not have had the answer on record when it was asked (kAnswerTransit), or the
   //   checkpoint may be older than the answer (kMaxWriteDelay);
-  // - a shown container is outdated, and left out, when one of its units was given to another since: after the
-  //   question, or under the version of this very checkpoint.
+  // - a shown container is outdated, and left out, when one of its units was given since: after the question, or under
+  //   the version of this very checkpoint. As it may be the container that was given it, what List shows it with stays
+  //   if it is on record: record() has ended another one's.
   // Takes n log n of time for n entries. Of more than kMostShown, the others are kept only as far as they hold a unit
   // that those do not.
   void reconcile(const Shown& shown);
@@ -133,7 +134,8 @@ class Ledger {
                                                    SteadyTime settled = SteadyTime::max()) const;
 
  private:
-  [[nodiscard]] std::vector<Holding> not_outdated(const Shown& shown) const;
+  // Those of `listed` that are left out are added to `outdated`.
+  [[nodiscard]] std::vector<Holding> not_outdated(const Shown& shown, std::vector<Holding>& outdated) const;
   [[nodiscard]] const Holding* of_admission(model::Resource resource, CheckpointVersion version, bool of_cores) const;
 
   std::vector<Holding> holdings_;  // through the device plugin; oldest first

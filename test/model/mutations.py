@@ -26,7 +26,8 @@ MUTATIONS = [
      "const bool offered = one.kind == Kind::answer || one.list_offered;", "const bool offered = true;"),
     # Each of the three reasons is enough on most days: test/unit/plugin/ledger_test.cpp tests them one by one.
     ("List ends what it was too early to show", LEDGER,
-     "const bool too_early = old.since >= shown.asked_at || in_transit || unwritten;", "const bool too_early = old.since > shown.asked_at && in_transit && unwritten;"),
+     "const bool too_early = old.since >= shown.asked_at || in_transit || unwritten || undecided_yet;",
+     "const bool too_early = old.since > shown.asked_at && in_transit && unwritten && undecided_yet;"),
     # In confirm() alone it is too rare here: six tests of test/unit/plugin notice that.
     ("the time of the checkpoint's file does not count", LEDGER,
      "return written_at <= than.since + Ledger::kMaxWriteDelay;", "return written_at == SteadyTime{} && than.since == SteadyTime{};"),

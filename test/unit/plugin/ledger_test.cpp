@@ -291,6 +291,17 @@ TEST(Ledger, AHoldingThatTheNewerCheckpointLacksDoesNotHideAnotherContainers) {
   EXPECT_TRUE(ledger.blocked_cores(kDevice).empty());
 }
 
+// Found by model_check, seed 2825: another vendor's plugin took seconds between the two answers.
+TEST(Ledger, AnAnswerWhileListIsOpenDoesNotEndWhatItsOwnContainerHadBefore) {
+  plugin::Ledger ledger;
+  ledger.record(cores(kCore, {0, 1}, 7, 1));
+  ledger.record(cores(kDevice, {0, 1}, 8, 6));
+  const auto seen = {cores(kCore, {0, 1}, 0, 5, "a/b/c"), cores(kDevice, {0, 1}, 0, 5, "a/b/c")};
+  ledger.reconcile({seen, SteadyTime{} + seconds(5), {}, 9});
+  EXPECT_EQ(ledger.held_units(kCore), (std::vector<int>{0, 1}));
+  EXPECT_EQ(ledger.held_units(kDevice), (std::vector<int>{0, 1}));
+}
+
 TEST(Ledger, WhatWasGivenAfterTheQuestionEndsTheListedHolder) {
   plugin::Ledger ledger;
   ledger.record(cores(kCore, {0, 1}, 8, 5));
