@@ -1,6 +1,7 @@
 #include "agent/health/assess.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -20,11 +21,16 @@ using model::NeuronDevice;
 using model::Presence;
 using model::ScanPart;
 
-bool has_stopped(const HeartbeatMemory& memory, const HeartbeatMemory::Beat& beat, SteadyTime now) {
-  constexpr std::chrono::seconds kWindow{60};
+// A heartbeat that does not advance for so long has stopped.
+SteadyTime::duration heartbeat_window(const HeartbeatMemory& memory) {
+  constexpr std::chrono::seconds kLeast{60};
   constexpr int kTimes = 10;  // of the longest beat
+  return std::max<SteadyTime::duration>(kLeast, kTimes * memory.longest);
+}
+
+bool has_stopped(const HeartbeatMemory& memory, const HeartbeatMemory::Beat& beat, SteadyTime now) {
   constexpr int kScans = 10;  // after a suspension few scans cover a long time
-  return beat.scans >= kScans && now - beat.since >= kWindow && now - beat.since >= kTimes * memory.longest;
+  return beat.scans >= kScans && now - beat.since >= heartbeat_window(memory);
 }
 
 // The firmware of a device in reset need not advance it.
@@ -174,16 +180,18 @@ std::map<int, Heartbeat> watch_heartbeats(const HostScan& scan, HeartbeatMemory&
     note_heartbeat(device, memory, now);
     states[device.index] = Heartbeat::fine;
   }
-  const bool any_moves = std::ranges::any_of(
-      memory.devices, [&](const auto& entry) { return entry.second.moved && !has_stopped(memory, entry.second, now); });
+  std::optional<SteadyTime> newest;  // beat of a device that advances
+  for (const auto& [index, beat] : memory.devices) {
+    if (beat.moved && !has_stopped(memory, beat, now)) newest = std::max(newest.value_or(beat.since), beat.since);
+  }
   const bool all_at_zero = std::ranges::all_of(memory.devices, [&](const auto& entry) {
     return entry.second.value == 0 && !entry.second.moved && has_stopped(memory, entry.second, now);
   });
   for (auto& [index, state] : states) {
     const HeartbeatMemory::Beat& beat = memory.devices[index];
     if (!has_stopped(memory, beat, now)) continue;
-    if (any_moves) {
-      state = Heartbeat::alone;
+    if (newest) {
+      if (*newest - beat.since >= heartbeat_window(memory) / 2) state = Heartbeat::alone;
     } else if (beat.moved) {
       state = Heartbeat::with_all;
     } else if (all_at_zero) {

@@ -77,7 +77,8 @@ enum class Heartbeat {
 
 // The state of each device with a heartbeat, by index. It has stopped when it did not change for a minute, for ten
 // times the longest beat of this machine, and in ten scans. One that never advanced counts only while another one
-// advances, or while all read 0, since captured and simulated machines have constant values.
+// advances, or while all read 0, since captured and simulated machines have constant values. All that stop together,
+// with the driver, do not have their last beat in the same scan: another one advances if it went on for half that time.
 [[nodiscard]] std::map<int, Heartbeat> watch_heartbeats(const model::HostScan& scan, HeartbeatMemory& memory,
                                                         SteadyTime now);
 
