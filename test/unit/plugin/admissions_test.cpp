@@ -32,7 +32,7 @@ struct AdmissionsTest : testing::Test {
   }
   auto due() { return admissions.due(admissions.progress(version), now); }
   void offer_lists(int count) {
-    for (int i = 0; i < count; ++i) admissions.list_offered(now);
+    for (int i = 0; i < count; ++i) admissions.list_published(now);
   }
 };
 
@@ -56,7 +56,7 @@ TEST_F(AdmissionsTest, NoAnswerBeginsWhileListsAreBeingHandedOut) {
   admissions.want_lists(now);
   ASSERT_TRUE(due().lists);
   ASSERT_FALSE(begin()) << "nothing is on its way yet, but soon";
-  admissions.list_offered(now);
+  admissions.list_published(now);
   admissions.lists_sent();
   EXPECT_THAT(admissions.ready(now), IsEmpty());
   written();
@@ -286,7 +286,7 @@ TEST_F(AdmissionsTest, ANewStreamDoesNotWaitForEver) {
 TEST_F(AdmissionsTest, AnAnswerWaitsForANewStreamsFirstList) {
   ASSERT_TRUE(admissions.begin_stream(7, Resource::efa, now));
   EXPECT_FALSE(begin());
-  admissions.list_offered(now);
+  admissions.list_published(now);
   admissions.lists_sent();
   EXPECT_THAT(admissions.ready(now), IsEmpty());
   written();
