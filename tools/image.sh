@@ -14,7 +14,7 @@
 #   --name PREFIX      instead of localhost/neuron-agent
 #   --tag TAG          instead of the version
 #   --ccache DIR       keeps compiled objects there (podman, buildah), for builds that follow
-#   --no-cache         builds all steps anew
+#   --no-cache         builds all steps again
 #   -h, --help         this text
 # The same commit gives the same archives, byte for byte, as long as Debian's packages in the base and mirror are the same.
 # Needs python3. Never pushes.
@@ -122,7 +122,7 @@ esac
 build() {
   local target=$1 temporary=localhost/neuron-agent-build:$1-$arch
   "$engine" build "${options[@]}" --target "$target" -t "$temporary" "$root" || fail "$engine could not build the target $target"
-  # Only the first target is built anew: the others share its steps.
+  # Only the first target is rebuilt: the others share its steps.
   local kept=() one
   for one in "${options[@]}"; do [ "$one" = --no-cache ] || kept+=("$one"); done
   options=("${kept[@]}")

@@ -11,7 +11,7 @@
 // docs/allocation.md.
 namespace neuron::allocator {
 
-// Static facts of one node, made anew when its inventory changes. Passive data.
+// Static facts of one node, rebuilt when its inventory changes. Passive data.
 struct NodeTopology {
   struct Device {
     int index = 0;
@@ -128,7 +128,7 @@ struct Choice {
 [[nodiscard]] Reason explain_efas(const NodeTopology& topology, const ChooseRequest& request,
                                   const std::vector<int>& chosen);
 
-// How much of what is free one container could still have: the measure of fragmentation.
+// The largest part of the free units that one container could still have: the measure of fragmentation.
 // The most of the `free` devices that the chooser would give as a set that the runtime takes: an aligned group of a
 // torus, a run of a ring or line, all of them where the fabric has no such shapes or is not known. 0: none is free.
 [[nodiscard]] int largest_of_devices(const NodeTopology& topology, const std::vector<int>& free);

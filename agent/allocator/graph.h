@@ -106,7 +106,7 @@ class DeviceGraph {
   std::vector<Mask> switches_;
 };
 
-// How good a set is, smaller is better, in the order of docs/allocation.md; equal scores go to the lowest
+// Score of a set, smaller is better, in the order of docs/allocation.md; equal scores go to the lowest
 // indices.
 using Score = std::array<int, 11>;
 inline constexpr std::size_t kReluctant = 0, kMisses = 1, kHops = 2, kNear = 3;  // the first entries of a Score
@@ -152,7 +152,7 @@ class Rater {
   std::vector<Rings> efas_;                            // of prefer_efas
 };
 
-// How many EFAs go with so many devices, and devices with so many EFAs, in proportion of those that are the nearest of
+// Number of EFAs for so many devices, and of devices for so many EFAs, in proportion of those that are the nearest of
 // each other on this node: rounded up, and down to at least 1. 0 where there are none.
 [[nodiscard]] int efas_for(const NodeTopology& topology, int devices);
 [[nodiscard]] int devices_for(const NodeTopology& topology, int efas);
@@ -164,7 +164,7 @@ class Rater {
 // by score. Exact for pools of up to 16, grown_subset beyond. 1 <= size <= number of devices in pool.
 [[nodiscard]] Mask best_subset(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size);
 
-// How well the runtime can use a set, best first.
+// Usefulness of a set for the runtime, best first.
 enum class Fit : std::uint8_t { shape, connected, scattered };  // shape: aligned group, run, or a single device
 
 [[nodiscard]] Fit fit_of(const DeviceGraph& graph, Mask devices);
@@ -172,7 +172,7 @@ enum class Fit : std::uint8_t { shape, connected, scattered };  // shape: aligne
 // best_subset, but sets that are a shape of the fabric come before all others.
 [[nodiscard]] Mask pick(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size);
 
-// How good the best set known so far is. Only the score's entries up to the hops count.
+// Score of the best set known so far. Only the score's entries up to the hops count.
 struct Limit {
   Fit fit = Fit::scattered;
   Score score{};

@@ -41,7 +41,7 @@ class Child {
 };
 
 // Forks: the child runs `body` and exits with what it returns. It dies with its parent. Call it only while this process
-// has one thread, since the child goes on with everything but the threads.
+// has one thread, since the child has everything but the threads.
 [[nodiscard]] Result<pid_t> fork_child(const std::function<int()>& body);
 
 // A child's end and output. Passive data.

@@ -16,20 +16,20 @@ class ListSink {
  public:
   virtual ~ListSink() = default;
   // A newer state than every one before it; may replace one that was not delivered yet. One call at a time, which must
-  // not lead back into publish().
-  virtual void offer(std::shared_ptr<const List> list) = 0;
+  // not lead back into the hub.
+  virtual void publish(std::shared_ptr<const List> list) = 0;
   virtual void stop() = 0;  // the hub is closed: end soon
 };
 
-// Hands the newest list to every watcher. A watcher may miss a step, never the last word, whichever threads publish and
-// add at once. All methods from any thread.
+// Hands the newest list to every watcher. A watcher may miss a list, never the newest one, whichever threads publish
+// and add at once. All methods from any thread.
 template <typename List>
 class ListHub {
  public:
   using ListPtr = std::shared_ptr<const List>;
   using Sink = ListSink<List>;
 
-  // The sink is offered the newest list at once, if there is one, or stopped at once when the hub is closed.
+  // The sink gets the newest list at once, if there is one, or stopped at once when the hub is closed.
   void add(std::shared_ptr<Sink> sink) EXCLUDES(mutex_) {
     const auto watcher = std::make_shared<Watcher>(std::move(sink));
     Numbered newest;
@@ -43,7 +43,7 @@ class ListHub {
     if (closed) {
       watcher->sink->stop();
     } else {
-      watcher->offer(newest);
+      watcher->publish(newest);
     }
   }
 
@@ -58,12 +58,12 @@ class ListHub {
   }
 
   void publish(ListPtr list) EXCLUDES(mutex_) {
-    offer_all([&](Numbered& newest) { newest.list = std::move(list); });
+    publish_all([&](Numbered& newest) { newest.list = std::move(list); });
   }
 
   // Once more what was published last, for a peer that forgets it; nothing before the first.
   void repeat() EXCLUDES(mutex_) {
-    offer_all([](Numbered&) {});
+    publish_all([](Numbered&) {});
   }
 
   void stop_watchers() EXCLUDES(mutex_) {  // stops every sink that is there now; later ones are welcome
@@ -98,20 +98,20 @@ class ListHub {
   struct Watcher {
     const std::shared_ptr<Sink> sink;
     Mutex mutex;
-    std::uint64_t offered GUARDED_BY(mutex) = 0;  // number of the newest list offered
+    std::uint64_t published GUARDED_BY(mutex) = 0;  // number of the newest list
 
     explicit Watcher(std::shared_ptr<Sink> sink_in) : sink(std::move(sink_in)) {}
 
-    void offer(const Numbered& newest) EXCLUDES(mutex) {
+    void publish(const Numbered& newest) EXCLUDES(mutex) {
       const MutexLock lock(mutex);
-      if (newest.number <= offered) return;
-      offered = newest.number;
-      sink->offer(newest.list);
+      if (newest.number <= published) return;
+      published = newest.number;
+      sink->publish(newest.list);
     }
   };
 
   template <typename Change>
-  void offer_all(const Change& change) EXCLUDES(mutex_) {
+  void publish_all(const Change& change) EXCLUDES(mutex_) {
     std::vector<std::shared_ptr<Watcher>> watchers;
     Numbered newest;
     {
@@ -122,7 +122,7 @@ class ListHub {
       newest = newest_;
       watchers = watchers_;
     }
-    for (const auto& watcher : watchers) watcher->offer(newest);
+    for (const auto& watcher : watchers) watcher->publish(newest);
   }
 
   mutable Mutex mutex_;

@@ -96,8 +96,8 @@ using PoolName = std::variant<DeviceName, CoreName, GroupName, EfaName, NodeName
 // is unknown stands for the whole device.
 [[nodiscard]] Hardware hardware_of(const PoolName& name, const model::HostScan& host);
 
-// What a holder may have by a name alone, whatever `host` shows of it and whichever LNC it was given under: devices
-// that `host` lacks too, and of a core its places under every LNC of the chips. Nothing that the node cannot have.
+// Hardware that a holder may have by a name alone, whatever `host` shows of it and under any LNC: devices that `host`
+// lacks too, and of a core its places under every LNC of the chips. Nothing that the node cannot have.
 [[nodiscard]] Hardware possible_hardware_of(const PoolName& name, const model::HostScan& host);
 
 // The same by the global id of a logical core; `lnc`: under which it was given, nullopt = not known. Empty where the
@@ -127,7 +127,7 @@ struct ClaimedDevice {
   friend bool operator==(const ClaimedDevice&, const ClaimedDevice&) = default;
 };
 
-// What a claim of `driver` has of `device`, a name in the pool, by the CDI id "<kind>=<name>"; nullopt when the id is
+// A claim's part of `device`, a name in the pool of `driver`, by the CDI id "<kind>=<name>"; nullopt when the id is
 // of another device, of a request ("<uid>-request-<request>"), or not of this form.
 [[nodiscard]] std::optional<ClaimedDevice> claimed_device(std::string_view cdi_id, std::string_view driver,
                                                           std::string_view device);

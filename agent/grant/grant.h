@@ -71,7 +71,7 @@ using NodeUnitsPtr = std::shared_ptr<const NodeUnits>;
 // The LNC of a container's runtime, over the node's file (docs/reference/driver.md).
 inline constexpr const char* kLncVariable = "NEURON_LOGICAL_NC_CONFIG";
 
-// How NEURON_RT_VISIBLE_CORES counts (docs/resources.md#answers-to-allocate).
+// Numbering in NEURON_RT_VISIBLE_CORES (docs/resources.md#answers-to-allocate).
 enum class CoreNumbering { container, host };
 
 struct GrantOptions {

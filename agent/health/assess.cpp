@@ -132,7 +132,7 @@ std::vector<ScanPart> parts_of(const HostScan& scan, const EfaInterface& efa) {
   return parts;
 }
 
-// One command that the device leaves unanswered closes the admin queue until the driver is bound anew, in every release
+// One command that the device leaves unanswered closes the admin queue until the driver is rebound, in every release
 // of it; the counter then stands still (docs/reference/efa.md#counters). So any value above 0 means dead, whenever the
 // agent started; the other counters are about the network or a workload.
 std::optional<Health> verdict_on_admin_queue(const EfaInterface& efa) {

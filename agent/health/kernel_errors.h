@@ -71,10 +71,10 @@ struct KernelLine {
 class KernelErrors {
  public:
   // Whether the next records may end earlier errors by themselves. Yes for records from before the first scan; later a
-  // device must also have registered anew, so that a forged line cannot clear an error.
+  // device must also have registered again, so that a forged line cannot clear an error.
   enum class Lookback { yes, no };
 
-  // Before the records of a scan. `devices`: of the scan. `renewed`: those that registered anew since the last scan;
+  // Before the records of a scan. `devices`: of the scan. `renewed`: those that registered again since the last scan;
   // their earlier errors are dropped at the end of this one, unless a record does so at its place.
   void begin(std::span<const model::NeuronDevice> devices, std::set<int> renewed, Lookback lookback);
   // In their order. `devices` of begin() must still be there.
@@ -104,8 +104,8 @@ class KernelErrors {
   std::uint64_t ignored_lines_ = 0;
 };
 
-// How long a hang of collectives counts against a device: the cause is mostly another node, and the log has no line for
-// its end. Other errors count until the driver is loaded again or the chip is replaced.
+// A hang of collectives counts against a device for so long: the cause is mostly another node, and the log has no line
+// for its end. Other errors count until the driver is loaded again or the chip is replaced.
 inline constexpr std::chrono::minutes kHangHolds{10};
 
 struct KernelFaults {

@@ -8,16 +8,16 @@
 
 #include "agent/model/health.h"
 
-// The one table of what can be said of a device, a core or an interface that is not healthy: how grave it is, what it
-// means and what to do. The policy, the checks and docs/health.md go by it. Pure.
+// The one table of reasons why a device, a core or an interface is not healthy: severity, meaning and action. The
+// policy, the checks and docs/health.md use it. Pure.
 namespace neuron::health {
 
 // Passive data; texts of static lifetime.
 struct Reason {
   std::string_view code;     // model::reason
-  model::HealthState state;  // how grave
+  model::HealthState state;  // severity
   std::string_view meaning;  // for docs/health.md
-  std::string_view action;   // what to do; "" when there is nothing to do but to wait
+  std::string_view action;   // what to do; "" when waiting is enough
 };
 
 namespace reasons {

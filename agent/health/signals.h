@@ -68,7 +68,7 @@ struct DeviceSignal {
   std::string_view meaning{};      // for docs/health.md
 };
 
-// How far a fault reaches.
+// Extent of a fault.
 enum class Reach {
   core,    // that core; the other cores of its device stay healthy
   device,  // memory and data paths that all cores share
@@ -109,7 +109,7 @@ struct CoreSignal {
 [[nodiscard]] bool may_be_there(const Lifetime& life, std::optional<DriverRelease> release,
                                 std::optional<model::Family> family);
 
-// How each driver prints the error counts of HBM (docs/reference/driver.md#hbm-counts). A register per stack holds
+// Format of HBM error counts, by driver (docs/reference/driver.md#hbm-counts). A register per stack holds
 // both: bits 15:12 uncorrectable errors, 11:0 repairable ones.
 enum class HbmForm {
   packed,  // one file shows the sum of the registers, the other 0

@@ -28,14 +28,13 @@ struct Holding {
   std::string holder;        // the holder, as model::holder_of has it; "" until the kubelet lists it
   CheckpointVersion version = 0;
   SteadyTime since{};
-  std::string shown_as{};  // model::holder_name, for messages; "": as `holder`
-  std::string claim{};     // name of the claim that it is held by; "" = through the device plugin
-  bool doubtful = false;   // Ledger::confirm: the last checkpoint lacked it, and may have been older
-  bool left_out = false;   // Ledger::reconcile: the same
-  bool given_during_list =
-      false;             // given while the agent's PodResources List was open: the kubelet may offer it although held
-  bool offered = false;  // given_during_list, and the kubelet has offered one of its units since
-  std::string claim_namespace{};  // of `claim`; "": not known
+  std::string shown_as{};          // model::holder_name, for messages; "": as `holder`
+  std::string claim{};             // name of the claim that it is held by; "" = through the device plugin
+  bool doubtful = false;           // Ledger::confirm: the last checkpoint lacked it, and may have been older
+  bool left_out = false;           // Ledger::reconcile: the same
+  bool given_during_list = false;  // while the agent's PodResources List was open: the kubelet may count it as free
+  bool available = false;          // given_during_list, and the kubelet has passed a unit of it as available since
+  std::string claim_namespace{};   // of `claim`; "": not known
 };
 
 }  // namespace neuron::holdings

@@ -22,7 +22,7 @@ class ListedHolders {
   // which pod that is.
   static constexpr std::chrono::milliseconds kApart{1000};
   static constexpr std::chrono::milliseconds kApartBlind{5000};
-  // If no answer shows the own pod for so long after the first that shows any, it goes by another name than was given.
+  // If no answer shows the own pod for so long after the first that shows any, it has another name than was given.
   static constexpr std::chrono::seconds kOwnPodDue{30};
 
   // `own_pod`: the name of the pod that the agent runs in, without its namespace. "" = not in a pod, or not known: then
@@ -32,8 +32,8 @@ class ListedHolders {
   // Held as another source has it, until List shows otherwise.
   void add(std::vector<model::Allocation> held);
 
-  // The kubelet's answer to a question of `asked_at`, all of it; kept is what `is_kept` says true of, without admin
-  // access, which holds nothing.
+  // The kubelet's answer to a question of `asked_at`, all of it. Keeps entries for which `is_kept` is true, but not
+  // admin access, which holds nothing.
   using IsKept = std::function<bool(const model::Allocation&)>;
   void set_listed(const std::vector<model::Allocation>& answer, const IsKept& is_kept, SteadyTime asked_at);
 

@@ -90,7 +90,7 @@ class KernelLogReader {
   // invalid_argument (neither a device nor a regular file); others as of open(2).
   [[nodiscard]] Result<Part> open();
   // After open(). Errors: of the failed read; data_corrupt (a file larger than 1 MiB). The next open() then opens it
-  // anew, and no record is given twice.
+  // again, and no record is given twice.
   [[nodiscard]] Result<void> read(const SeeRecord& see);
 
   // Lost records, at least; of the system call one for each gap.

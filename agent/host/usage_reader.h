@@ -14,7 +14,7 @@
 namespace neuron::host {
 
 // Reads requested counters of a machine's use repeatedly, through directory handles that stay open, one per device and
-// per EFA interface, until it is registered anew. Never attaches to a device and never opens a Neuron datastore
+// per EFA interface, until it registers again. Never attaches to a device and never opens a Neuron datastore
 // (docs/adr/0005-no-datastore.md). One thread at a time; may block inside a hung driver. `root` must outlive it.
 class UsageReader {
  public:

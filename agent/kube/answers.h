@@ -58,7 +58,7 @@ struct ListPage {
 };
 
 struct WatchLine {
-  enum class Kind { upsert, remove, bookmark, expired, error };  // expired: of a 410, list anew
+  enum class Kind { upsert, remove, bookmark, expired, error };  // expired: of a 410, list again
   Kind kind = Kind::error;
   ApiObject object{};              // of upsert and remove
   std::string resource_version{};  // of upsert, remove and bookmark; never empty

@@ -135,7 +135,7 @@ struct CoreSignals {
   friend bool operator==(const CoreSignals&, const CoreSignals&) = default;
 };
 
-// What info/serial_number reads of a device off the bus: no serial number.
+// Text of info/serial_number of a device off the bus: no serial number.
 inline constexpr std::string_view kSerialOfOnes = "ffffffffffffffff";
 
 // One Neuron device, /sys/class/neuron_device/neuron<index>.

@@ -29,7 +29,7 @@ enum class DriverLayout {
 
 // Parameters of the Neuron module that decide whether it measures health (docs/reference/driver.md#health-status);
 // nullopt: not there, or not readable (they are for root only). Root may change them while the driver runs, which takes
-// no effect until it is loaded anew.
+// no effect until it is reloaded.
 struct DriverSettings {
   std::optional<bool> posts_metrics;       // sys/module/neuron/parameters/nmetric_log_posts is not 0
   std::optional<bool> shows_health_files;  // sys/module/neuron/parameters/enable_sysfs_health_status_nodes is not 0

@@ -44,7 +44,7 @@ enum class DeviceMemoryKind {
 };
 inline constexpr std::size_t kDeviceMemoryKinds = 11;
 
-// How executions on a core ended, neuron_core<M>/stats/status/<status>/total, counted since the driver was loaded:
+// Ends of executions on a core, neuron_core<M>/stats/status/<status>/total, counted since the driver was loaded:
 // those of the driver's 24 that Prometheus names exist for (docs/metrics.md), but for what model::CoreSignals has.
 enum class ExecutionStatus {
   success,

@@ -67,7 +67,7 @@ struct NodeReport {
 // Only these devices (by index of the host), the interfaces nearest to them, and the pods that hold any of these.
 [[nodiscard]] NodeReport only_devices(const NodeReport& report, const std::set<int>& indices);
 
-// How JSON is laid out: indented, or one line per document so that a stream of them can be cut at line ends.
+// Layout of JSON: indented, or one line per document so that a stream of them can be cut at line ends.
 enum class JsonLayout { indented, one_line };
 
 // The report as one object in the format "neuron-ls/1", documented in docs/neuron-ls.md and

@@ -59,21 +59,22 @@ class CallKeeper {
 
 // One open server stream that shows a ListHub's newest list to its peer: one write in flight, one state pending that a
 // newer one replaces, finished exactly once and never during a write. Owns itself until gRPC says it is done; the hub
-// may hold it a little longer. `offer` and `stop` may come from any thread.
+// may hold it a little longer. `publish` and `stop` may come from any thread.
 template <typename Response, typename List>
 class ListStream final : public grpc::ServerWriteReactor<Response>, public ListSink<List> {
  public:
   using ListPtr = std::shared_ptr<const List>;
   using Convert = std::function<Response(const List&)>;
   enum class End { by_us, by_peer };
-  using OnEnd = std::function<void(End)>;  // once, after the stream left the hub; any thread, must not block
-  using OnOffer = std::function<void()>;   // once for each message that will go out; any thread, must not block
+  using OnEnd = std::function<void(End)>;   // once, after the stream left the hub; any thread, must not block
+  using OnPublish = std::function<void()>;  // once for each message that will go out; any thread, must not block
 
   // An open stream that shows nothing before it joins `hub`, which must outlive it. It is the reactor that the handler
   // gives to gRPC.
-  [[nodiscard]] static std::shared_ptr<ListStream> open(ListHub<List>& hub, Convert convert, OnOffer on_offer,
+  [[nodiscard]] static std::shared_ptr<ListStream> open(ListHub<List>& hub, Convert convert, OnPublish on_publish,
                                                         OnEnd on_end) {
-    std::shared_ptr<ListStream> stream(new ListStream(hub, std::move(convert), std::move(on_offer), std::move(on_end)));
+    std::shared_ptr<ListStream> stream(
+        new ListStream(hub, std::move(convert), std::move(on_publish), std::move(on_end)));
     stream->self_ = stream;
     return stream;
   }
@@ -85,10 +86,10 @@ class ListStream final : public grpc::ServerWriteReactor<Response>, public ListS
     if (stream->done_) stream->hub_.remove(stream.get());
   }
 
-  void offer(ListPtr list) override EXCLUDES(mutex_) {
+  void publish(ListPtr list) override EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     if (ending_ || finished_) return;
-    if (!pending_) on_offer_();
+    if (!pending_) on_publish_();
     pending_ = std::move(list);
     advance();
   }
@@ -126,8 +127,8 @@ class ListStream final : public grpc::ServerWriteReactor<Response>, public ListS
   }
 
  private:
-  ListStream(ListHub<List>& hub, Convert convert, OnOffer on_offer, OnEnd on_end)
-      : hub_(hub), convert_(std::move(convert)), on_offer_(std::move(on_offer)), on_end_(std::move(on_end)) {}
+  ListStream(ListHub<List>& hub, Convert convert, OnPublish on_publish, OnEnd on_end)
+      : hub_(hub), convert_(std::move(convert)), on_publish_(std::move(on_publish)), on_end_(std::move(on_end)) {}
 
   // Starts the next possible step. gRPC delivers reactions later, so starting them under the own lock is safe.
   void advance() REQUIRES(mutex_) {
@@ -145,7 +146,7 @@ class ListStream final : public grpc::ServerWriteReactor<Response>, public ListS
 
   ListHub<List>& hub_;
   const Convert convert_;
-  const OnOffer on_offer_;
+  const OnPublish on_publish_;
   const OnEnd on_end_;
   std::shared_ptr<ListStream> self_;  // set before the stream is shared, cleared in OnDone
 

@@ -42,10 +42,10 @@ bool Admissions::begin_stream(Ticket ticket, model::Resource resource, SteadyTim
   return false;
 }
 
-void Admissions::list_offered(SteadyTime now) {
+void Admissions::list_published(SteadyTime now) {
   ++on_the_way_;
-  last_offered_ = now;
-  for (Waiting& one : waiting_) one.list_offered = one.list_offered || now >= one.earliest;
+  last_published_ = now;
+  for (Waiting& one : waiting_) one.list_published = one.list_published || now >= one.earliest;
 }
 
 void Admissions::checkpoint_written() {
@@ -145,7 +145,7 @@ std::optional<SteadyTime> Admissions::next() const {
 }
 
 void Admissions::forget_late(SteadyTime now) {
-  if (on_the_way_ == 0 || now < last_offered_ + kMaxWriteWait) return;
+  if (on_the_way_ == 0 || now < last_published_ + kMaxWriteWait) return;
   on_the_way_ = 0;
   never_written_ = true;
 }
@@ -153,8 +153,8 @@ void Admissions::forget_late(SteadyTime now) {
 bool Admissions::may_go(const Waiting& one, SteadyTime now) const {
   if (now >= one.until) return true;
   if (one.kind == Kind::stream) return !open();
-  const bool offered = one.kind == Kind::answer || one.list_offered;
-  return !one.lists_first && sending_ == 0 && on_the_way_ == 0 && offered;
+  const bool published = one.kind == Kind::answer || one.list_published;
+  return !one.lists_first && sending_ == 0 && on_the_way_ == 0 && published;
 }
 
 void Admissions::begin(const Waiting& one) {

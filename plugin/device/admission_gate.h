@@ -118,7 +118,7 @@ class Admissions {
                                   SteadyTime now);
   [[nodiscard]] bool lists_overdue(SteadyTime now) const { return lists_.overdue(now); }
   // The answer that has begun would be a refusal because of holdings that may have ended
-  // (Allocations::needs_fresh_checkpoint): it waits, under a ticket, until a list that is offered from `earliest` on
+  // (Allocations::needs_fresh_checkpoint): it waits, under a ticket, until a list that is published from `earliest` on
   // has been written.
   void wait_for_checkpoint(Ticket ticket, model::Resource resource, SteadyTime earliest);
   // The answer that has begun goes to the kubelet. `version`: the checkpoint's now. A refusal ends the admission.
@@ -127,8 +127,8 @@ class Admissions {
 
   // A new stream is about to show its first list. As begin_answer(); ended by lists_sent().
   [[nodiscard]] bool begin_stream(Ticket ticket, model::Resource resource, SteadyTime now);
-  void list_offered(SteadyTime now);  // one message will go to the kubelet
-  void lists_sent() { --sending_; }   // ends begin_stream(), and what due() wanted sent
+  void list_published(SteadyTime now);  // one message will go to the kubelet
+  void lists_sent() { --sending_; }     // ends begin_stream(), and what due() wanted sent
 
   void checkpoint_written();  // once per write
   // A new kubelet runs: lists to its predecessor never reach the checkpoint, and no admission of it continues.
@@ -174,10 +174,10 @@ class Admissions {
     model::Resource resource{};
     Kind kind{};
     SteadyTime until{};
-    SteadyTime earliest{};      // when a list may be offered for a conflicting answer
-    bool list_wanted = false;   // due() has asked for one
-    bool list_offered = false;  // since then
-    bool lists_first = false;   // an answer: lists are overdue, and its container is the next one
+    SteadyTime earliest{};        // when a list may be published for a conflicting answer
+    bool list_wanted = false;     // due() has asked for one
+    bool list_published = false;  // since then
+    bool lists_first = false;     // an answer: lists are overdue, and its container is the next one
   };
 
   void forget_late(SteadyTime now);
@@ -191,8 +191,8 @@ class Admissions {
   std::uint64_t answers_ = 0;                     // so far, given or refused
   holdings::CheckpointVersion open_version_ = 0;  // of the newest answer, until its admission has ended
   int sending_ = 0;                               // lists are being sent: due() or begin_stream() said so
-  int on_the_way_ = 0;                            // lists offered and not yet written
-  SteadyTime last_offered_{};
+  int on_the_way_ = 0;                            // lists published and not yet written
+  SteadyTime last_published_{};
   bool never_written_ = false;  // a kubelet that keeps no checkpoint: waiting for it never succeeds
   bool same_list_ = false;
   std::vector<Waiting> waiting_;  // oldest first
@@ -223,10 +223,10 @@ class AdmissionGate {
   // written it.
   void wait_for_checkpoint(model::Resource resource, SteadyTime earliest, Continuation then) EXCLUDES(mutex_);
   void answered(Admissions::Outcome outcome);  // before gRPC gets the answer
-  // `then` offers the stream its first list.
+  // `then` publishes the first list to the stream.
   void open_stream(model::Resource resource, Continuation then);
-  void list_offered() {
-    locked([](Admissions& all, SteadyTime now) { all.list_offered(now); });
+  void list_published() {
+    locked([](Admissions& all, SteadyTime now) { all.list_published(now); });
   }
   void release(model::Resource resource);
 

@@ -122,26 +122,26 @@ Allocations::Preference Allocations::prefer_among(Resource resource, const std::
                                                   const PlacedIds* placement) {
   if (!view_.node()) return {{}, "not scanned yet"};
   const grant::NodeUnits& node = *view_.node();
-  const std::vector<int> offered = known_units(node, resource, available);
+  const std::vector<int> free = known_units(node, resource, available);
   const std::vector<int> wanted = known_units(node, resource, must_include);
   const CheckpointVersion version = version_();
-  // The kubelet offers a unit once its container has ended, sooner than PodResources shows it. It may also offer what
-  // it has given to another container of the pod that it is admitting (docs/reference/kubelet.md#double-allocation), so
-  // an offer proves nothing about a younger holding.
+  // A unit is available once its container has ended, sooner than PodResources shows it. So may be what the kubelet has
+  // given to another container of the pod that it is admitting (docs/reference/kubelet.md#double-allocation), which
+  // proves nothing about a younger holding.
   const SteadyTime now = clock_.now();
   list_overlap_.called(now);
-  ledger_.offered(resource, without(offered, wanted), now - kMaxAdmission, now);
+  ledger_.available(resource, without(free, wanted), now - kMaxAdmission, now);
   Preference answer;
   allocator::Choice choice;
   if (placement != nullptr) {
-    auto placed = chooser_.placed(basis(version), resource, offered, wanted, size, *placement);
+    auto placed = chooser_.placed(basis(version), resource, free, wanted, size, *placement);
     if (placed) {
       choice = {*std::move(placed), "placed by others"};
     } else {
       answer.obstacle = placed.error().message;
     }
   }
-  if (choice.ids.empty()) choice = chooser_.choose(basis(version), resource, offered, wanted, size);
+  if (choice.ids.empty()) choice = chooser_.choose(basis(version), resource, free, wanted, size);
   for (const int unit : choice.ids) answer.ids.push_back(node.id_of(resource, unit));
   spdlog::debug("prefer resource={} asked={} of={} chosen={} why=\"{}\"", model::resource_name(resource), size,
                 available.size(), fmt::join(answer.ids, ","), choice.why);
@@ -203,7 +203,7 @@ refusals::OrRefusal<Holding> Allocations::resolve(Resource resource, const std::
 
 // Rules 1 and 2 of docs/resources.md#same-hardware.
 std::optional<Allocations::Obstacle> Allocations::obstacle(const Holding& asked, CheckpointVersion version) const {
-  const Holding* const given = ledger_.offered_though_given(asked.resource, asked.units);
+  const Holding* const given = ledger_.available_though_given(asked.resource, asked.units);
   if (given != nullptr && version != 0) {  // 0: no checkpoint could show its end
     const int unit = common(asked.units, given->units).front();
     return Obstacle{refusals::given_before(asked.resource, view_.node()->id_of(asked.resource, unit), *given), *given};

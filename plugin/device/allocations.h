@@ -118,7 +118,7 @@ class Allocations {
   // is held under the same name is given: the kubelet gives nothing twice, so the earlier holding has ended. Refusals
   // of plugin/device/refusals.h: invalid_argument (unknown, duplicate or no ids), failed_precondition (unhealthy unit;
   // one not offered under this name; hardware held by another container, which is named; a unit given while List was
-  // open and offered since; two resources of one container that are not the same hardware), unavailable (no snapshot
+  // open and available since; two resources of one container that are not the same hardware), unavailable (no snapshot
   // yet).
   [[nodiscard]] refusals::OrRefusal<grant::Grant> allocate(model::Resource resource,
                                                            const std::vector<std::string>& ids) EXCLUDES(mutex_);

@@ -37,7 +37,7 @@ class MergedHolders {
   // False: the newest List leaves out pods that run, as that of a kubelet which has just started; or there was none.
   [[nodiscard]] bool list_is_whole() const { return claims_.is_whole(); }
 
-  // What claims hold: driver and device.
+  // Held by claims: driver and device.
   [[nodiscard]] std::set<std::pair<std::string, std::string>> claimed() const;
 
   // List was refused or had no answer in time: its earlier answers count no more, but for claims.
@@ -51,7 +51,7 @@ class MergedHolders {
   [[nodiscard]] Source source() const { return source_; }  // of the last merged()
 
   // To be asked after each List, answered or not. True when the checkpoint has entries that List does not show, of
-  // ended pods or of init containers: a checkpoint written anew, as for each ListAndWatch message, distinguishes the
+  // ended pods or of init containers: a checkpoint rewritten, as for each ListAndWatch message, distinguishes the
   // two. True
   // - twice per entry, as the first time may come too soon: the kubelet forgets an ended pod at a List that follows;
   // - twice more when a pod or container has left the list, as its init container may have held the entry;

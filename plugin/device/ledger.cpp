@@ -89,15 +89,16 @@ std::vector<bool> Ledger::ended_when_given(model::Resource resource, const std::
   return over;
 }
 
-void Ledger::offered(model::Resource resource, const std::vector<int>& units, SteadyTime settled, SteadyTime now) {
+void Ledger::available(model::Resource resource, const std::vector<int>& units, SteadyTime settled, SteadyTime now) {
   for (Holding& held : holdings_) {
-    if (held.given_during_list && held.resource == resource && !common(held.units, units).empty()) held.offered = true;
+    if (held.given_during_list && held.resource == resource && !common(held.units, units).empty())
+      held.available = true;
   }
   const std::vector<bool> over = ended_when_given(resource, without(units, maybe_given(resource)), settled);
   std::size_t position = 0;
   std::erase_if(holdings_, [&](const Holding& held) {
     if (!over[position++]) return false;
-    for (const int unit : held.units) offered_since_[{held.resource, unit}] = now;
+    for (const int unit : held.units) available_since_[{held.resource, unit}] = now;
     return true;
   });
 }
@@ -167,10 +168,10 @@ std::vector<Holding> Ledger::not_outdated(const Shown& shown, std::vector<Holdin
     }
   };
   take(shown.listed, outdated, [&](const Holding& own) { return own.since > shown.asked_at; });
-  std::set<std::string> ended;  // the kubelet has offered their units as free since it was asked
+  std::set<std::string> ended;  // the kubelet has passed their units as available since it was asked
   for (const Holding& seen : current) {
     const bool over = std::any_of(seen.units.begin(), seen.units.end(), [&](int unit) {
-      return offered_since_.contains({seen.resource, unit});
+      return available_since_.contains({seen.resource, unit});
     });
     if (over) ended.insert(seen.holder);
   }
@@ -181,7 +182,7 @@ std::vector<Holding> Ledger::not_outdated(const Shown& shown, std::vector<Holdin
 }
 
 void Ledger::reconcile(const Shown& shown) {
-  std::erase_if(offered_since_, [&](const auto& unit) { return unit.second <= shown.asked_at; });
+  std::erase_if(available_since_, [&](const auto& unit) { return unit.second <= shown.asked_at; });
   using Key = std::pair<model::Resource, std::vector<int>>;
   std::map<Key, const Holding*> known;  // the newest holding of each
   for (const Holding& old : holdings_) known[{old.resource, old.units}] = &old;
@@ -194,7 +195,7 @@ void Ledger::reconcile(const Shown& shown) {
       one.version = old->second->version;
       one.since = old->second->since;
       one.given_during_list = old->second->given_during_list;
-      one.offered = old->second->offered;
+      one.available = old->second->available;
     }
     seen.insert(key);
   }
@@ -235,9 +236,9 @@ std::vector<int> Ledger::maybe_given(model::Resource resource) const {
   return units;
 }
 
-const Holding* Ledger::offered_though_given(model::Resource resource, const std::vector<int>& units) const {
+const Holding* Ledger::available_though_given(model::Resource resource, const std::vector<int>& units) const {
   const auto found = std::find_if(holdings_.begin(), holdings_.end(), [&](const Holding& held) {
-    return held.offered && held.resource == resource && !common(held.units, units).empty();
+    return held.available && held.resource == resource && !common(held.units, units).empty();
   });
   return found == holdings_.end() ? nullptr : &*found;
 }
@@ -254,7 +255,7 @@ const Holding* Ledger::claim_of_efa(int unit) const {
 }
 
 void Ledger::renumber(model::Resource resource, const std::function<std::optional<int>(int)>& number_of) {
-  std::erase_if(offered_since_, [&](const auto& unit) { return unit.first.first == resource; });
+  std::erase_if(available_since_, [&](const auto& unit) { return unit.first.first == resource; });
   for (std::vector<Holding>* all : {&holdings_, &claimed_}) {
     for (Holding& held : *all) {
       if (held.resource != resource) continue;

@@ -34,11 +34,11 @@ class Ledger {
   // holding younger than kMaxAdmission only the hardware given now goes; reconcile() decides about the rest.
   void record(Holding holding);
 
-  // The kubelet offers `units` of a resource as free: containers that held one of them since before `settled` have
-  // ended. Younger holdings stay, as the kubelet may offer units that it has just given (its race:
-  // docs/reference/kubelet.md#double-allocation), and so do maybe_given() ones, which it may offer at any time. A
-  // holding that ends here does not return with a List that was asked before `now`.
-  void offered(model::Resource resource, const std::vector<int>& units, SteadyTime settled, SteadyTime now);
+  // The kubelet passes `units` of a resource as available: containers that held one of them since before `settled` have
+  // ended. Younger holdings stay, as units that the kubelet has just given may be among them (its race:
+  // docs/reference/kubelet.md#double-allocation), and so do maybe_given() ones, which may be at any time. A holding
+  // that ends here does not return with a List that was asked before `now`.
+  void available(model::Resource resource, const std::vector<int>& units, SteadyTime settled, SteadyTime now);
 
   // An admission that was refused: the kubelet fails the pod permanently and writes no checkpoint, so the next
   // container has the same version and must not be mistaken for this one.
@@ -86,21 +86,21 @@ class Ledger {
   static constexpr std::chrono::milliseconds kAnswerTransit{80};
   static constexpr std::size_t kMostShown = 1024;  // every core of the largest node, eight times
 
-  // While the kubelet answers List, it may count units that it is giving as free, and offer them to the next pod
+  // While the kubelet answers List, it may count units that it is giving as free, and give them to the next pod
   // (docs/reference/kubelet.md#double-allocation). A List of the agent was asked at `asked_at`: what was given so
   // shortly before that the kubelet may not have it on record counts as given while it was open
   // (Holding::given_during_list).
   void list_asked(SteadyTime asked_at);
-  // Units of `resource` that such containers hold: an offer of them proves nothing. Ascending, unique.
+  // Units of `resource` that such containers hold: that they are available proves nothing. Ascending, unique.
   [[nodiscard]] std::vector<int> maybe_given(model::Resource resource) const;
-  // A holding with one of `units`, which the kubelet has offered since it was given while List was open: only a
-  // checkpoint shows its end. An init container's that the next one of its pod uses again was not offered. nullptr:
-  // none.
-  [[nodiscard]] const Holding* offered_though_given(model::Resource resource, const std::vector<int>& units) const;
+  // A holding with one of `units`, given while List was open, which has been available since: only a checkpoint shows
+  // its end. An init container's that the next one of its pod uses again was not available. nullptr: none.
+  [[nodiscard]] const Holding* available_though_given(model::Resource resource, const std::vector<int>& units) const;
 
   // All holdings by claims of dynamic resource allocation, as PodResources last showed them: one holding for the cores
   // of a claim (as neuroncore) and one for its interfaces. The kubelet's device manager knows nothing of claims and
-  // offers their hardware as free; so no answer, no checkpoint and no offer ends them. Bounded as reconcile() is.
+  // counts their hardware as free; so no answer, no checkpoint and no call of available() ends them. Bounded as
+  // reconcile() is.
   void set_claimed(std::vector<Holding> claimed);
   [[nodiscard]] const std::vector<Holding>& claimed() const { return claimed_; }
   // The claim's holding of this interface; nullptr when no claim holds it.
@@ -141,7 +141,7 @@ class Ledger {
   std::vector<Holding> holdings_;  // through the device plugin; oldest first
   std::vector<Holding> claimed_;
   std::map<std::pair<model::Resource, int>, SteadyTime>
-      offered_since_;  // units of those that offered() ended, and when
+      available_since_;  // units of those that available() ended, and when
 };
 
 }  // namespace neuron::plugin

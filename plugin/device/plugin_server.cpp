@@ -92,7 +92,7 @@ grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse>* DevicePluginService::Li
     grpc::CallbackServerContext* /*context*/, const v1beta1::Empty* /*request*/) {
   using Stream = rpc::ListStream<v1beta1::ListAndWatchResponse, UnitList>;
   const auto stream = Stream::open(
-      hub_, to_response, [&admissions = parts_.admissions] { admissions.list_offered(); },
+      hub_, to_response, [&admissions = parts_.admissions] { admissions.list_published(); },
       [resource = resource_, &events = parts_.events](Stream::End end) {
         if (end == Stream::End::by_peer) events.post(StreamEnded{resource});
       });

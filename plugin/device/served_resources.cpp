@@ -125,8 +125,7 @@ void ServedResources::retry_due() {
     if (served.check_at && *served.check_at <= now) {
       served.check_at.reset();
       if (served.phase == ServedResource::Phase::registered && served.server && served.server->watchers() == 0) {
-        spdlog::warn("kubelet does not watch the registered resource={}, registering again",
-                     model::resource_name(served.resource));
+        spdlog::warn("kubelet opened no watch, registering again resource={}", model::resource_name(served.resource));
         served.schedule_retry(now);
       }
     }

@@ -16,7 +16,7 @@
 // The state of the device plugin for probes, node status and metrics.
 namespace neuron::plugin {
 
-// How far one resource is on its way to the kubelet.
+// State of one resource's registration with the kubelet.
 enum class ServingStep {
   not_offered,  // the node has none of it
   waiting,      // not registered; no kubelet, or the next attempt is due later
@@ -47,7 +47,7 @@ struct ServingState {
 // Whether the kubelet watches it, by full name of each resource that is offered.
 [[nodiscard]] std::map<std::string, bool> registered_resources(const ServingState& state);
 
-// How much of each resource there is, is held, and could still be had by one container. Thread-safe.
+// Units of each resource: all, held, and the most that one container could still get. Thread-safe.
 class OfferedFigures {
  public:
   // `allocations` must outlive it.

@@ -192,7 +192,7 @@ allocator::Choice UnitChooser::choose(const Basis& basis, model::Resource resour
   // Without units that failed since the last list, units listed only because a container held them, and units that
   // another container holds through another resource.
   keep(request, [&](int unit) { return !basis.is_broken(resource, unit) && basis.is_offered(resource, unit); });
-  // Then without those that the kubelet may offer although they are held.
+  // Then without those that are held although the kubelet counts them as free.
   keep(request, [&, given = basis.ledger.maybe_given(resource)](int unit) { return !is_in(unit, given); });
   keep(request, [&](int unit) {
     if (resource == model::Resource::efa) return basis.ledger.claim_of_efa(unit) == nullptr;
@@ -225,7 +225,7 @@ Result<std::vector<int>> UnitChooser::placed(const Basis& basis, model::Resource
 void UnitChooser::add_hints(const Basis& basis, model::Resource resource, allocator::ChooseRequest& request) const {
   using model::Resource;
   const bool of_cores = model::has_cores(resource);
-  // A container whose unit is offered has most likely ended. That is no proof (Ledger::offered), but only steers here.
+  // A container whose unit is available has most likely ended. That is no proof (Ledger::available); it only steers.
   constexpr std::chrono::milliseconds kLikelyEnded{300};
   const std::vector<bool> ended = basis.ledger.ended_when_given(
       resource, without(request.available, request.must_include), basis.now - kLikelyEnded);

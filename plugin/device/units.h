@@ -24,7 +24,7 @@
 // and the choice among units it offers.
 namespace neuron::plugin {
 
-// What the kubelet shows, in the node's own terms. Ids that the node does not have are skipped. Pure.
+// Allocations of the kubelet in the node's own terms. Ids that the node does not have are skipped. Pure.
 
 // Ascending, unique.
 [[nodiscard]] std::vector<int> known_units(const grant::NodeUnits& node, model::Resource resource,

@@ -119,7 +119,7 @@ class CheckpointReader final : public nlohmann::json_sax<json> {
   }
 
  private:
-  // How deep the value in hand is: {"Data": {"PodDeviceEntries": [ {"DeviceIDs": {"0": [ … ]}} ]}}, and
+  // Depth of the current value: {"Data": {"PodDeviceEntries": [ {"DeviceIDs": {"0": [ … ]}} ]}}, and
   // {"Data": {"RegisteredDevices": {"aws.amazon.com/neuron": [ … ]}}}.
   enum Depth { kData = 2, kEntries = 3, kRegistered = 3, kEntry = 4, kListed = 4, kNodes = 5, kIds = 6 };
 

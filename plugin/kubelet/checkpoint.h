@@ -32,7 +32,7 @@ inline constexpr std::string_view kCheckpointName = "kubelet_internal_checkpoint
 struct Checkpoint {
   std::vector<model::Allocation> allocations;  // PodDeviceEntries, in the file's order; pods by their uids
   core::NumberingEvidence numbering;           // of neuroncore: its entries with the /dev/neuron<N> of their AllocResp
-  // RegisteredDevices: units offered last that the kubelet accepted as healthy; each ascending and once.
+  // RegisteredDevices: units of the last list that the kubelet accepted as healthy; each ascending and once.
   std::vector<int> listed_devices;  // device indices, of neuron and neurondevice
   std::vector<int> listed_cores;    // core ids, of neuroncore
   // Containers with verbs nodes from another resource, whose AllocResp holds /dev/infiniband/uverbs: "RESOURCE pod

@@ -23,7 +23,7 @@ namespace neuron::plugin {
 // compared with what it was at each read_events() instead, until inotify is granted. One thread.
 class SocketWatch {
  public:
-  // How often to call read_events() while there is no inotify.
+  // Interval of read_events() while there is no inotify.
   static constexpr std::chrono::milliseconds kPollEvery{100};
 
   struct Event {
@@ -87,7 +87,7 @@ class SocketWatch {
 };
 
 // The kubelet's device-plugins directory: waits until it is there, locks it, reports what happens in it, and begins
-// anew when it is replaced. Where it hangs, a call waits for kBudget, further ones not at all until it answers. One
+// again when it is replaced. Where it hangs, a call waits for kBudget, further ones not at all until it answers. One
 // thread.
 class KubeletDirectory {
  public:
@@ -116,7 +116,7 @@ class KubeletDirectory {
   [[nodiscard]] int fd() const { return watch_ ? watch_->fd() : -1; }  // readable when read_changes() has any
   [[nodiscard]] std::optional<SteadyTime> next() const;                // when to ask again anyway
   [[nodiscard]] const std::string& path() const { return path_; }
-  // How long it has waited for the other agent; nullopt: it does not wait.
+  // Time waited for the other agent; nullopt: it does not wait.
   [[nodiscard]] std::optional<std::chrono::milliseconds> waited() const;
 
  private:

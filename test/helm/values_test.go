@@ -244,7 +244,7 @@ func TestDocumentNamesEveryValue(t *testing.T) {
 func TestMappedValuesExist(t *testing.T) {
 	document, _, _ := strings.Cut(string(read(t, "../../docs/helm.md")), "## Values")
 	_, tables, _ := strings.Cut(document, "## From other charts")
-	ours := regexp.MustCompile("(?m)^\\| .*? \\| (.*?) \\|")
+	ours := regexp.MustCompile("(?m)^[^|\\n]+ \\| (.*)$")
 	values := chartValues(t)
 	count := 0
 	for _, match := range ours.FindAllStringSubmatch(tables, -1) {

@@ -57,7 +57,7 @@ TEST_F(Release, WhatAnInitContainerHeldWhenItsPodEnds) {
   ASSERT_TRUE(init_only("first"));
   ASSERT_TRUE(init_only("second"));
   ASSERT_TRUE(node.wait_allocatable(kCore, 24));
-  ASSERT_TRUE(wait_lists(4)) << "the checkpoint has been written anew for them as often as it will be";
+  ASSERT_TRUE(wait_lists(4)) << "the checkpoint has been rewritten for them as often as it will be";
   ASSERT_TRUE(node.kubelet->remove("first"));
   EXPECT_TRUE(node.wait_allocatable(kCore, 28)) << node.agent->log();
   ASSERT_TRUE(wait_lists(2));

@@ -96,7 +96,7 @@ class ModelAgent::Socket final : public plugin::ResourceServer, public PluginSoc
 
  private:
   void send() {
-    agent_.admissions_.list_offered();
+    agent_.admissions_.list_published();
     if (connected_) agent_.world_.send(resource_, newest_);
   }
 

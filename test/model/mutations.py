@@ -23,7 +23,7 @@ MUTATIONS = [
     ("a write counts for two lists", GATE,
      "on_the_way_ = std::max(on_the_way_ - 1, 0);", "on_the_way_ = std::max(on_the_way_ - 2, 0);"),
     ("an answer that needs a fresh checkpoint does not wait for the list that is sent for it", GATE,
-     "const bool offered = one.kind == Kind::answer || one.list_offered;", "const bool offered = true;"),
+     "const bool published = one.kind == Kind::answer || one.list_published;", "const bool published = true;"),
     # Each of the three reasons is enough on most days: test/unit/plugin/ledger_test.cpp tests them one by one.
     ("List ends what it was too early to show", LEDGER,
      "const bool too_early = old.since >= shown.asked_at || in_transit || unwritten || undecided_yet;",

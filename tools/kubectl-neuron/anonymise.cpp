@@ -66,7 +66,7 @@ class Names {
   std::map<std::string, std::string, std::less<>> all_;
 };
 
-// What is at a path of an object, lists looked through.
+// Kind of the value at a path of an object; lists are transparent.
 using Rules = std::map<std::string, std::string>;  // path -> a kind of name, or one of these:
 constexpr const char* kSentence = "(sentence)";
 constexpr const char* kLabels = "(labels)";     // an object of labels

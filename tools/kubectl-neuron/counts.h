@@ -30,7 +30,7 @@ struct NodeCounts {
   bool is_exact = false;  // by the agent's document; else by the numbers of the Node and its pods alone
 };
 
-// What the API server alone shows of the nodes, by name. Passive data.
+// Nodes as the API server alone shows them, by name. Passive data.
 struct Asked {
   std::map<std::string, Amounts> amounts;  // what the pods placed there ask for of each resource
   std::map<std::string, SingleNames> single_names;

@@ -32,13 +32,13 @@ struct Stock {
 
 struct Stocks {
   std::vector<Stock> devices;
-  // What is left: position of the pool's first device, set, counter.
+  // Remaining counters: position of the pool's first device, set, counter.
   std::map<const Pool*, std::map<std::string, std::map<std::string, std::int64_t>>> counters;
 };
 // `state` has to outlive it. Devices of incomplete pools are in it.
 [[nodiscard]] Stocks stocks_of(const NodeState& state);
 
-// How one device stands to one request while nothing else is chosen.
+// Whether one device meets one request while nothing else is chosen.
 enum class Fitness : std::uint8_t { free, other, unknown, held, tainted, counters, capacity, incomplete };
 
 struct Rated {

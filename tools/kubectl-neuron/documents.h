@@ -56,7 +56,7 @@ struct Documents {
 // Puts the report in place of its text; where it is none, `missing` says so. Pure.
 void parse_report(AgentAnswer& answer);
 
-// What a command needs beside nodes, pods, slices, claims and classes.
+// Documents that a command needs beside nodes, pods, slices, claims and classes.
 struct Wanted {
   bool agents = true;
   bool reports = false;  // agents' answers parsed as they come, instead of their texts

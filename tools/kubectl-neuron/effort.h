@@ -8,7 +8,7 @@
 
 namespace neuron::fleet {
 
-// How long one question may take. Searches ask it and leave off; what they then have not tried is not known. One
+// Time limit of one question. Searches that reach it stop; the rest stays unknown. One
 // thread.
 class Effort {
  public:

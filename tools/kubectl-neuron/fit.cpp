@@ -88,7 +88,7 @@ Verdict verdict_of(std::vector<Obstacle> obstacles, std::vector<ClaimResult> dev
   return verdict;
 }
 
-// What the scheduler does not see and the agent refuses.
+// Obstacles that the scheduler does not see and the agent refuses.
 bool is_refusal(const Obstacle& one) {
   return one.kind == Kind::both_names || (one.kind == Kind::too_few && one.detail == "refused");
 }

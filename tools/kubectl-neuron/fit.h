@@ -136,7 +136,7 @@ void share_claims(const Pod& pod, const Verdict& verdict, const NodeState& state
 [[nodiscard]] std::int64_t free_devices(const Fleet& fleet, const Pod& pod, const NodeState& state);
 // Logical cores of a device, from the agent's report, else the node's counts, else the instance type; 0: unknown.
 [[nodiscard]] std::int64_t cores_per_device(const NodeState& state);
-// What the pods hold of the node by one name takes from the other: at least so many units of `resource`.
+// Pods' units of one name reduce the other: by at least so many units of `resource`.
 struct SingleNames {  // devices and cores of containers that ask for one of the two
   std::int64_t devices = 0;
   std::int64_t cores = 0;

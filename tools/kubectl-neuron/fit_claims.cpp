@@ -10,7 +10,7 @@ namespace {
 
 using Kind = Obstacle::Kind;
 
-// What cannot be found may be what this user may not read.
+// A missing object may be one that this user may not read.
 Kind missing(const Fleet& fleet, Kind kind) {
   return fleet.unknown.empty() ? kind : Kind::unread;
 }
@@ -132,7 +132,7 @@ void add_rules(const Fleet& fleet, const std::vector<WantedClaim>& wanted, std::
   }
 }
 
-// How many devices of each fitness a request meets, and who has those that are not free.
+// Number of devices of each fitness for a request, and holders of those that are not free.
 struct Tally {
   std::map<Fitness, std::int64_t> counts;
   std::map<std::string, std::int64_t> holders;

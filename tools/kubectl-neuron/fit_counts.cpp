@@ -311,7 +311,7 @@ bool release(const Pod& pod, NodeState& state) {
     return held && claim.reserved_for.empty();
   });
   if (!both || (single.devices == 0 && single.cores == 0)) return true;
-  // What it held by one name comes back under the other.
+  // Units held by one name return under the other.
   const auto back = [&](const char* name, std::int64_t units) {
     const auto found = state.node.allocatable.find(name);
     if (found == state.node.allocatable.end()) return;

@@ -22,7 +22,7 @@ struct Taint {
   std::string effect;  // "NoSchedule", "PreferNoSchedule", "NoExecute"
 };
 
-// How a node offers its hardware: by what its Node object and ResourceSlices show.
+// Mode in which a node offers its hardware, by its Node object and ResourceSlices.
 enum class Mode { none, device_plugin, claims };
 
 struct Node {
@@ -100,7 +100,7 @@ struct Pod {
   std::vector<ContainerWait> waits;
 };
 
-// What the scheduler counts for a pod on its node: the largest of the sum over containers and sidecars, and each init
+// The scheduler's count for a pod on its node: the largest of the sum over containers and sidecars, and each init
 // container with the sidecars before it. Pods that have ended count nothing.
 [[nodiscard]] Amounts scheduled_amounts(const Pod& pod);
 [[nodiscard]] bool has_ended(const Pod& pod);  // Succeeded or Failed

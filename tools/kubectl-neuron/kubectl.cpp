@@ -68,7 +68,7 @@ kube::HttpRequest request_of(const kube::ApiCall& call) {
   return request;
 }
 
-// What kubectl prints of a server's error: "Error from server (Forbidden): nodes is forbidden: …".
+// kubectl's text for a server's error: "Error from server (Forbidden): nodes is forbidden: …".
 int status_in(std::string_view words) {
   const auto has = [&](std::string_view text) { return words.find(text) != std::string_view::npos; };
   if (has("(Forbidden)")) return 403;

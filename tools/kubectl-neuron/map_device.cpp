@@ -36,7 +36,7 @@ EfaGrid efa_grid(const Tile& tile, int width, const Scale& scale) {
   return grid;
 }
 
-// Who holds a node's hardware, by index of report.pods.
+// Holders of a node's hardware, by index of report.pods.
 struct Use {
   std::map<int, std::vector<std::size_t>> devices;
   std::map<int, std::size_t> cores;

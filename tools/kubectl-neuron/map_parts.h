@@ -50,7 +50,7 @@ class Workloads {
 
 [[nodiscard]] std::string colour_class(std::size_t colour);  // "p0"
 
-// What the sums say, of some nodes.
+// Sums over some nodes.
 struct Sums {
   std::size_t nodes = 0;
   std::size_t without_report = 0;

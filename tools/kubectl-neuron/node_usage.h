@@ -8,7 +8,7 @@
 
 #include "agent/model/usage.h"
 
-// What a node's agent measured, from the text of its /metrics: utilization, memory, power, traffic. Pure.
+// Measurements of a node's agent, from the text of its /metrics: utilization, memory, power, traffic. Pure.
 namespace neuron::fleet {
 
 struct CoreUse {

@@ -142,7 +142,7 @@ constexpr std::array kNames = {"gated",      "no_scheduler",    "claim_missing",
                                "constraint", "together",        "selector",        "search",          "refused_there",
                                "name_order", "unread"};
 
-// What makes two nodes one line: all but holders.
+// Nodes that differ in holders only share a line.
 std::vector<Obstacle> without_holders(std::vector<Obstacle> obstacles) {
   for (Obstacle& one : obstacles) one.holders.clear();
   return obstacles;

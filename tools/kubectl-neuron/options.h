@@ -14,7 +14,7 @@ inline constexpr int kExitUnknown = 2;   // no answer, or wrong usage
 
 enum class Output { table, wide, json, csv };
 
-// What every command is given; each adds what it alone has (commands.h). Passive data.
+// Options of every command; each adds its own (commands.h). Passive data.
 struct Options {
   ClusterFlags cluster;   // --kubeconfig, --context, --cluster, --user, --as, --as-group, -n
   std::string from;       // --from: a dump instead of a cluster; "": the cluster

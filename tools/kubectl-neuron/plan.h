@@ -7,8 +7,8 @@
 #include "tools/kubectl-neuron/fit.h"
 #include "tools/kubectl-neuron/manifest.h"
 
-// How many pods of a manifest fit: now, on the same nodes without pods, and on an empty node of each instance type.
-// Pure.
+// Number of a manifest's pods that fit: now, on the same nodes without pods, and on an empty node of each instance
+// type. Pure.
 namespace neuron::fleet {
 
 struct NodeCount {

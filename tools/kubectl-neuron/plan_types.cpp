@@ -9,7 +9,7 @@
 #include "plugin/dra/slices/pool.h"
 #include "tools/kubectl-neuron/plan.h"
 
-// What empty nodes of the instance types would take. Their pools are made by the driver's own code.
+// Capacity of empty nodes of the instance types. Their pools are made by the driver's own code.
 namespace neuron::fleet {
 namespace {
 

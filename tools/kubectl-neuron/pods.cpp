@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using report::NodeReport;
 
-// What one pod has, by the agent's document.
+// One pod's hardware, by the agent's document.
 struct Row {
   const Pod* pod = nullptr;
   std::string state;  // "Running", "waits: Unschedulable", "refused: UnexpectedAdmissionError"

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-// What an anonymised dump may keep of foreign text. Pure.
+// Foreign text that an anonymised dump may keep. Pure.
 namespace neuron::fleet {
 
 inline constexpr std::string_view kWordCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";

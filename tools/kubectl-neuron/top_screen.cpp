@@ -206,7 +206,7 @@ void draw_help(render::Canvas& canvas) {
   }
 }
 
-// What is wrong comes before the title, the title before the time.
+// An error takes precedence over the title, the title over the time.
 void draw_title(render::Canvas& canvas, const Top& top, const std::string& message) {
   const std::string title = "kubectl neuron top  " + counted(top.nodes.size(), "node");
   const std::string& right = message.empty() ? top.read_at : message;

@@ -39,7 +39,7 @@ struct TopState {
 // Sums and the whole table, for --once. `columns` at least 60.
 [[nodiscard]] render::Canvas print_top(const Top& top, const TopState& state, render::Charset charset, int columns);
 
-// Shows the fleet on the terminal, read anew every `interval`, until the user presses q or a signal ends it. The first
+// Shows the fleet on the terminal, read again every `interval`, until the user presses q or a signal ends it. The first
 // reading is done before the screen appears. Errors: as documents_of and screen::run_live. Before any other thread.
 [[nodiscard]] Result<void> show_top(const Options& options, std::chrono::milliseconds interval, TopState state);
 

@@ -17,7 +17,7 @@ bool is_rejection(const Pod& pod) {
                                    pod.reason.starts_with("OutOf") || pod.message.starts_with("Pod was rejected"));
 }
 
-// What the pod's status says now, then events by others than the scheduler, newest first; each message once.
+// The pod's status, then events by others than the scheduler, newest first; each message once.
 std::vector<std::string> messages_of(const Fleet& fleet, const Pod& pod) {
   std::vector<const Event*> events;
   for (const Event& event : fleet.events) {
@@ -122,7 +122,7 @@ bool is_silent(const Why& why, const Pod& pod) {
   return why.state == PodState::waiting && why.scheduler.empty() && pod.scheduled_reason.empty() && pod.gates.empty();
 }
 
-// What could be tried, as far as there was time.
+// Changes that could be tried, as far as there was time.
 void add_changes(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states,
                  const std::vector<Verdict>& verdicts, Effort* effort, Why& why) {
   Changes changes = changes_for(fleet, pod, states, verdicts, effort);
@@ -205,7 +205,7 @@ void explain_placed(const Fleet& fleet, const Pod& pod, Why& why) {
                       : "it runs on " + where + (good ? "" : ", and not on the best devices");
 }
 
-// What kept a pod from starting that runs or has ended is past. Each meaning once.
+// Reasons not to start are left out for a pod that runs or has ended. Each meaning once.
 bool is_worth(const Explanation& one, const Pod& pod, const Why& why) {
   if (one.of_hardware) return true;
   const bool is_past = why.state != PodState::starting && (why.state != PodState::running || pod.waits.empty());

@@ -21,7 +21,7 @@ enum class PodState : std::uint8_t {
 };
 [[nodiscard]] PodState state_of(const Pod& pod);
 
-// What a message of the scheduler, the kubelet or the agent means. Passive data.
+// Meaning of a message of the scheduler, the kubelet or the agent. Passive data.
 struct Explanation {
   std::string said;         // as it came, bounded
   std::string meaning;      // a sentence
@@ -35,7 +35,7 @@ struct Explanation {
 // A message of the kubelet, the runtime or the agent: of the pod's status or an event. nullopt: not known.
 [[nodiscard]] std::optional<Explanation> explain_message(std::string_view message);
 
-// What the messages are known by.
+// Texts by which messages are recognized.
 [[nodiscard]] std::vector<std::string_view> texts_of_tables();
 // Whether to advise that a pod tolerates it: not those of a node that is unwell, or that an autoscaler removes.
 [[nodiscard]] bool may_be_tolerated(std::string_view taint);

@@ -82,7 +82,7 @@ constexpr std::array kKubelet = {
     Row{"Allocate failed", "", "the kubelet or the agent could not give what the scheduler had counted", kAgain},
 };
 
-// What keeps a container from running that is not about the hardware of this project.
+// Causes outside of this project's hardware that keep a container from running.
 constexpr std::array kOfContainers = {
     Row{"InvalidImageName", "", kImage, "correct the image's name", false},
     Row{"ErrImageNeverPull", "", kImage, "load the image on the node, or change imagePullPolicy", false},

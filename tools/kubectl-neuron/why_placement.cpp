@@ -7,7 +7,7 @@
 #include "agent/base/parse.h"
 #include "tools/kubectl-neuron/why.h"
 
-// How near a running pod's hardware is to each other, and its health: from the report of the node's agent.
+// Locality and health of a running pod's hardware: from the report of the node's agent.
 namespace neuron::fleet {
 namespace {
 

@@ -16,7 +16,7 @@ struct Shown {
   std::string complaint;  // for stderr, with line ends: why there is nothing, or what is unknown
 };
 
-// How often, where and how a watch prints its listings. Passive data.
+// Interval, place and form of a watch's listings. Passive data.
 struct WatchPlan {
   std::chrono::milliseconds interval{2000};
   bool on_terminal = false;   // redraw in place; else one text after another

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-// How output may look: decided once, from facts that the caller collects, so that every program decides alike. Pure.
+// Style of output, decided once from facts that the caller collects, so that all programs decide the same. Pure.
 namespace neuron::render {
 
 enum class ColourDepth { none, ansi16, ansi256 };

@@ -74,8 +74,8 @@ class TextTable {
 // `max_characters` code points, then "…". Foreign text is safe.
 [[nodiscard]] std::string xml_text(std::string_view text, std::size_t max_characters = 400);
 
-// How many characters of a font of `size` pixels fit in `width` pixels, at least 1. Calculated with a wide sans serif,
-// as the reader's fonts are unknown.
+// Number of characters of a font of `size` pixels that fit in `width` pixels, at least 1. Calculated with a wide sans
+// serif, as the reader's fonts are unknown.
 [[nodiscard]] std::size_t characters_in(int width, int size);
 
 // `text`, not escaped, cut with "…" where it is longer than that.

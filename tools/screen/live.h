@@ -12,7 +12,7 @@
 // The loop of a live screen, and what a program with one needs of its process.
 namespace neuron::screen {
 
-// What is shown, and what is done with keys and samples. All calls come from the thread of run_live().
+// Contents of the screen, and the handling of keys and samples. All calls come from the thread of run_live().
 class LiveView {
  public:
   LiveView() = default;

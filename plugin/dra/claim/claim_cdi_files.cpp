@@ -73,7 +73,7 @@ bool is_interface(const std::string& pool_device) {
   return name && std::holds_alternative<core::EfaName>(*name);
 }
 
-// What a claim had of a device that others share; nullopt: all of what the name means.
+// A claim's cores of a shared device; nullopt: all that the name means.
 std::optional<core::ShareName> share_in(const std::string& pool_device) {
   const auto name = core::parse_pool_name(pool_device);
   const auto* share = name ? std::get_if<core::ShareName>(&*name) : nullptr;

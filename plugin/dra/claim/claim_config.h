@@ -34,7 +34,7 @@ struct ConfigRefusal {
 // Of a request for 0 cores, which the scheduler serves, but for admin access. Pure.
 [[nodiscard]] ConfigRefusal no_cores(const std::string& request);
 
-// What Prepare would refuse of a configuration, and requests for no cores. What depends on the node, the other requests
+// Configurations that Prepare would refuse, and requests for no cores. What depends on the node, the other requests
 // of a container or the allocation is not known here.
 struct ConfigFault {
   enum class Kind {

@@ -75,7 +75,7 @@ struct ClaimGrant {
                                         const std::map<std::string, Environment>& environments);
 
 // The text of a claim's CDI file as it should be now, from the text as it was when the claim was prepared: the numbers
-// of verbs nodes are those of `facts`, since they change when a driver is bound anew, and permissions those of today.
+// of verbs nodes are those of `facts`, since they change when a driver is rebound, and permissions those of today.
 // An interface that is away keeps its node, unless that is another one's by now: then it is left out, so that a
 // container that is started again fails instead of getting the other interface. Requests whose cores are numbered by
 // another LNC, `node_lnc`, than a runtime would read now get that as NEURON_LOGICAL_NC_CONFIG. Any other text stays as

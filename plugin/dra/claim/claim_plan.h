@@ -59,7 +59,7 @@ struct RequestConfig {
   friend bool operator==(const RequestConfig&, const RequestConfig&) = default;
 };
 
-// What a claim gets through one of its requests: the hardware of all its results.
+// A claim's hardware by one of its requests, of all its results.
 struct PlannedRequest {
   std::string name;  // base name
   Hardware hardware;
@@ -135,7 +135,7 @@ using ClaimRecords = std::map<std::string, std::shared_ptr<const ClaimRecord>>; 
 [[nodiscard]] HeldNumbering numbering_of(const ClaimRecords& records);
 
 // failed_precondition, naming both LNCs, when `record` holds devices and was planned with other numbers than those that
-// the node has by numbering_of(records): it was numbered anew meanwhile. An earlier record of the claim counts, as it
+// the node has by numbering_of(records): it was renumbered meanwhile. An earlier record of the claim counts, as it
 // did when the claim was planned; without it two LNCs would refuse the claim as long as the others last. Unknown
 // LNCs clash with nothing.
 [[nodiscard]] std::optional<Error> numbering_clash(const ClaimRecord& record, const ClaimRecords& records);

@@ -96,7 +96,7 @@ ClaimPreparer::ClaimPreparer(Settings settings, Ports ports, RecordStore& store,
              }},
             clock) {}
 
-// Its files are there again, for containers that are made anew.
+// Its files are there again, for containers that are recreated.
 Result<void> ClaimPreparer::answer_again(Pending& pending) {
   TRY(store_.write_again(pending.ref.uid));
   pending.answer.devices = pending.before->devices;

@@ -53,7 +53,7 @@ class BoundedScan {
 // The pods of prepared claims whose grace periods are recorded, so that each is read once. Thread-safe.
 class PodsRead {
  public:
-  // The claim with the pods that were not read yet. Groups name no pods; theirs are alike, and were read at first.
+  // The claim with the pods that were not read yet. Groups name no pods; theirs are the same, and were read at first.
   [[nodiscard]] ResourceClaim unread(ResourceClaim claim) const EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     claim.other_consumers.clear();
@@ -133,7 +133,7 @@ class ClaimPreparer final : public ClaimCalls {
   // A claim that is prepared is answered as before, and its CDI file is there again; without the API server too. Else
   // its allocation is read, checked against this node and what other claims hold, leftovers of other containers are
   // waited for (MemoryGate::kTimeout), and then it is recorded with its CDI file. Cores of shares that another instance
-  // has given away meanwhile are chosen anew, a few times.
+  // has given away meanwhile are chosen again, a few times.
   [[nodiscard]] std::map<std::string, PrepareAnswer> prepare(const std::vector<ClaimRef>& claims,
                                                              const std::stop_token& stop) override;
   // Needs no API server, no driver and no device.

@@ -293,7 +293,7 @@ Result<void> RecordFile::read() {
   content_ = *std::move(content);
   if (content_.boot_id == boot_id_ || content_.boot_id.empty() || boot_id_.empty()) {
     auto added = add_unread();
-    if (!added) text_.clear();  // read anew
+    if (!added) text_.clear();  // read again
     return added;
   }
   if (!content_.texts.empty()) news_ = std::to_string(content_.texts.size()) + " claims of a previous boot dropped";

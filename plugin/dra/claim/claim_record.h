@@ -48,7 +48,7 @@ struct ClaimRecord {
   // read.
   std::optional<std::chrono::seconds> grace{};
   // Of an entry of another version that this one cannot read: the content is that of its CDI file. Not kept on disk;
-  // the entry stays as it is until the claim is prepared anew or released.
+  // the entry stays as it is until the claim is prepared again or released.
   bool is_unread = false;
 
   // Hardware held exclusively: none by admin access, and none before the claim is completed.
@@ -160,7 +160,7 @@ class LockedRecordFile {
   std::atomic<SteadyDuration> held_{SteadyDuration::zero()};  // for so long calls of this process had the file, ever
   Mutex mutex_;
   std::condition_variable_any turn_ended_;
-  // Since when the one call that has file_ has had it; set anew when it has the file's lock.
+  // Since when the one call that has file_ has had it; set again when it has the file's lock.
   std::optional<SteadyTime> turn_since_ GUARDED_BY(mutex_);
   RecordFile file_;  // of that call
 };

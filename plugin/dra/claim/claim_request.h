@@ -146,7 +146,7 @@ inline constexpr std::chrono::seconds kMaxGrace = std::chrono::hours(24 * 30);
 struct PodUse {
   std::string uid;
   bool has_ended = false;  // phase Succeeded or Failed: its containers use nothing any more
-  // How long its containers may run after its deletion: spec.terminationGracePeriodSeconds, or that of a deletion which
+  // Time for its containers after its deletion: spec.terminationGracePeriodSeconds, or that of a deletion which
   // has begun where that is longer; at most kMaxGrace.
   std::chrono::seconds grace{30};
   std::vector<ContainerUse> containers;  // init containers too, those with claims only

@@ -18,7 +18,7 @@
 // has is chosen here, once (docs/dra-partitions.md#shares). From then on the record has them.
 namespace neuron::plugin::dra {
 
-// What a choice goes by, beside the claim. Passive data.
+// Input of a choice, beside the claim. Passive data.
 struct ShareFacts {
   const grant::NodeUnits& node;  // has the devices
   const grant::NodeUnits& seen;  // the newest snapshot, which knows what is unhealthy; may be `node`
@@ -44,7 +44,7 @@ struct ShareFacts {
 // claim choose the same. Thread-safe.
 class ShareReservations {
  public:
-  // What other claims' calls have reserved, and what another call has for this claim.
+  // `reserved` by calls for other claims; `kept`: by another call for this claim.
   using Choose = std::function<Result<ChosenShares>(const Hardware& reserved, const ChosenShares& kept)>;
 
   // Reserves what `choose` returns, in place of what the call had for this claim, until end(). `choose` runs under the

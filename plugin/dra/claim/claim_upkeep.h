@@ -27,7 +27,7 @@
 namespace neuron::plugin::dra {
 
 // Whether an entry of PodResources is of that claim: by the uid in its CDI id; by name and devices only where it has
-// none, since a claim may have been made anew under its name. Devices alone prove nothing: another claim may have the
+// none, since a claim may have been recreated under its name. Devices alone prove nothing: another claim may have the
 // same ones for admin access. Of entries of this driver. Pure.
 [[nodiscard]] bool is_of(const model::Allocation& listed, const ClaimRecord& record);
 

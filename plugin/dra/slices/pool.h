@@ -171,7 +171,7 @@ struct Layout {
 // LayoutOptions::all_waits of the scheduler of that version.
 [[nodiscard]] bool all_waits(const kube::ServerVersion& server);
 
-// What the versions of API servers and schedulers mean for slices, as stored slices say it: "split,all-waits".
+// Consequences of the versions of API servers and schedulers for slices, as stored in them: "split,all-waits".
 struct ServerKind {
   SliceShape shape = SliceShape::plain;
   bool all_waits = false;

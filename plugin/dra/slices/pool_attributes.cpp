@@ -143,8 +143,8 @@ void add_ultraserver(Attributes& all, const grant::NodeUnits& node) {
   }
 }
 
-// What AWS's driver says of a node. A claim that selects by an attribute that a device lacks is not scheduled at all,
-// so each is there, "" where it is unknown.
+// Attributes of a node, as AWS's driver has them. A claim that selects by an attribute that a device lacks is not
+// scheduled at all, so each is there, "" where it is unknown.
 void add_node_facts(Attributes& all, const NetworkLayers& layers) {
   for (const char* name : {"networkNodeLayer1", "networkNodeLayer2", "networkNodeLayer3"}) {
     const auto known = layers.find(name);

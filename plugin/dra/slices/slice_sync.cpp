@@ -296,7 +296,7 @@ SyncPlan plan_sync(const std::vector<Slice>& stored, const std::vector<SliceCont
   SyncPlan plan;
   for (const auto& [name, slice] : by_name) plan.deletes.push_back(*slice);
   const bool rises = created > 0 || changed > 1;
-  // At the greatest number it begins anew, as all slices are written.
+  // At the greatest number it starts over, as all slices are written.
   if (rises) generation = generation < std::numeric_limits<std::int64_t>::max() ? generation + 1 : 1;
   const TaintTimes times(stored);
   for (Place& place : places) {

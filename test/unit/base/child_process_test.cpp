@@ -24,6 +24,7 @@ bool say(int fd, const std::string& text) {
 }
 
 TEST(ChildProcess, SaysBothThingsApart) {
+  std::fflush(stdout);  // the child would print what GoogleTest has buffered, with --gtest_brief, a second time
   const auto outcome = run_in_child(
       [](int output) {
         std::fputs("to stdout\n", stdout);

@@ -2,15 +2,45 @@
 
 #include <gtest/gtest.h>
 
+#include <condition_variable>
 #include <future>
+#include <latch>
 #include <memory>
+#include <mutex>
 #include <thread>
+#include <vector>
 
 namespace neuron {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+
+// Counts the threads that end after a job of theirs has called enter(). Must outlive them.
+class EndedThreads {
+ public:
+  void enter() {
+    struct AtEnd {
+      EndedThreads* counted = nullptr;
+      ~AtEnd() {
+        const std::lock_guard lock(counted->mutex_);
+        ++counted->ended_;
+        counted->changed_.notify_all();
+      }
+    };
+    thread_local AtEnd at_end;
+    at_end.counted = this;
+  }
+  [[nodiscard]] bool wait(int ended, std::chrono::milliseconds timeout) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, timeout, [&] { return ended_ >= ended; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int ended_ = 0;
+};
 
 TEST(Workers, AJobThatHangsHoldsUpNoOther) {
   std::promise<void> release;
@@ -57,11 +87,15 @@ TEST(Workers, StopLeavesBehindWhatHangs) {
 TEST(Workers, ThreadsWithoutWorkEndAndNewOnesTakeTheirPlace) {
   Workers workers(milliseconds(1));
   for (int round = 0; round < 3; ++round) {
-    std::vector<std::promise<void>> ran(4);
-    for (auto& one : ran) workers.run([&one] { one.set_value(); });
-    for (auto& one : ran) EXPECT_EQ(one.get_future().wait_for(seconds(10)), std::future_status::ready);
-    const auto until = std::chrono::steady_clock::now() + seconds(10);
-    while (workers.threads() > 0 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    EndedThreads ended;
+    std::latch all(4);  // on a thread each
+    for (int i = 0; i < 4; ++i) {
+      workers.run([&ended, &all] {
+        ended.enter();
+        all.arrive_and_wait();
+      });
+    }
+    ASSERT_TRUE(ended.wait(4, seconds(10)));
     EXPECT_EQ(workers.threads(), 0U);
   }
   EXPECT_TRUE(workers.stop(seconds(10)));
@@ -70,18 +104,22 @@ TEST(Workers, ThreadsWithoutWorkEndAndNewOnesTakeTheirPlace) {
 // As scans that follow each other, after claims of many pods at once.
 TEST(Workers, FrequentJobsKeepNoMoreThreadsThanTheyNeed) {
   constexpr int kMany = 32;
+  EndedThreads ended;
   Workers workers(milliseconds(400));
-  std::promise<void> release;
-  const auto released = release.get_future().share();
-  for (int i = 0; i < kMany; ++i) workers.run([released] { released.wait(); });
+  std::latch all(kMany + 1);
+  for (int i = 0; i < kMany; ++i) {
+    workers.run([&ended, &all] {
+      ended.enter();
+      all.arrive_and_wait();
+    });
+  }
   EXPECT_EQ(workers.threads(), std::size_t{kMany});
-  release.set_value();
+  all.arrive_and_wait();
   const auto until = std::chrono::steady_clock::now() + seconds(5);
-  while (workers.threads() > 3 && std::chrono::steady_clock::now() < until) {
+  while (!ended.wait(kMany - 3, milliseconds(1)) && std::chrono::steady_clock::now() < until) {  // a job each 1 ms
     std::promise<void> ran;
     workers.run([&ran] { ran.set_value(); });
     ran.get_future().wait();
-    std::this_thread::sleep_for(milliseconds(1));
   }
   EXPECT_LE(workers.threads(), 3U);
   EXPECT_TRUE(workers.stop(seconds(10)));

@@ -1,22 +1,45 @@
 #include "plugin/dra/claim/claim_upkeep.h"
 
+#include <condition_variable>
+#include <mutex>
+
 #include "agent/base/workers.h"
 #include "test/unit/dra/claims_fixture.h"
 
 namespace neuron::plugin::dra {
 namespace {
 
-// Counts the questions: the loop asks at least twice a turn.
+// Counts the questions: the loop asks at least twice a turn, the last time when its work is done.
 class CountingClock final : public Clock {
  public:
   [[nodiscard]] SteadyTime now() const override {
     ++asked_;
+    note_event();
     return std::chrono::steady_clock::now();
   }
   [[nodiscard]] int asked() const { return asked_; }
 
+  void note_event() const {
+    const std::lock_guard lock(mutex_);
+    ++events_;
+    changed_.notify_all();
+  }
+  // Evaluates `condition` now and after each event, until it holds.
+  [[nodiscard]] bool wait_until(const std::function<bool()>& condition, SteadyTime deadline) const {
+    for (std::unique_lock lock(mutex_);;) {
+      const int seen = events_;
+      lock.unlock();
+      if (condition()) return true;
+      lock.lock();
+      if (!changed_.wait_until(lock, deadline, [&] { return events_ != seen; })) return false;
+    }
+  }
+
  private:
   mutable std::atomic<int> asked_{0};
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  mutable int events_ = 0;
 };
 
 // The upkeep on a thread of its own; its repairs run, or hang until the test lets them go on.
@@ -58,13 +81,8 @@ class ClaimUpkeepTest : public ClaimsTest {
     const std::lock_guard lock(mutex_);
     return hung_.size();
   }
-  [[nodiscard]] static bool wait_until(const std::function<bool()>& condition) {
-    const auto until = std::chrono::steady_clock::now() + kDeadline;
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > until) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    return true;
+  [[nodiscard]] bool wait_until(const std::function<bool()>& condition) {
+    return loop_clock_.wait_until(condition, std::chrono::steady_clock::now() + kDeadline);
   }
   // Until the loop has turned at least three times, each for a change of the node.
   [[nodiscard]] bool wait_turned() {
@@ -92,6 +110,7 @@ class ClaimUpkeepTest : public ClaimsTest {
     const std::lock_guard lock(mutex_);
     if (hangs_) {
       hung_.push_back(std::move(job));
+      loop_clock_.note_event();
     } else {
       workers_.run(std::move(job));
     }

@@ -9,7 +9,7 @@ namespace neuron::plugin::dra {
 namespace {
 
 struct HealthSink final : ListSink<HealthList> {
-  void offer(HealthListPtr list) override {
+  void publish(HealthListPtr list) override {
     newest = std::move(list);
     ++offers;
   }

@@ -57,14 +57,14 @@ std::string row_of(const Signal& signal, const std::string& folder) {
   const bool required = signal.weight == health::Weight::required;
   std::string reason = required ? "required" : "–";
   if (signal.reason != nullptr) reason = '`' + std::string(signal.reason->code) + (required ? "`" : "`, optional");
-  return "| `" + folder + std::string(signal.path) + "` | " + drivers_of(signal.life) + " | " + chips_of(signal.life) +
-         " | " + std::string(signal.meaning) + " | " + reason + " |";
+  return "`" + folder + std::string(signal.path) + "` | " + drivers_of(signal.life) + " | " + chips_of(signal.life) +
+         " | " + std::string(signal.meaning) + " | " + reason;
 }
 
 std::string row_of(const health::Reason& reason) {
   const std::string action(reason.action.empty() ? "–" : reason.action);
-  return "| `" + std::string(reason.code) + "` | " + std::string(model::to_string(reason.state)) + " | " +
-         std::string(reason.meaning) + " | " + action + " |";
+  return "`" + std::string(reason.code) + "` | " + std::string(model::to_string(reason.state)) + " | " +
+         std::string(reason.meaning) + " | " + action;
 }
 
 std::vector<std::string> rows_of_the_tables() {
@@ -77,7 +77,7 @@ std::vector<std::string> rows_of_the_tables() {
 
 std::vector<std::string> rows_of_the_page() {
   const std::string text = page();
-  const std::regex row(R"((?:^|\n)(\| `[^\n]+))");
+  const std::regex row(R"((?:^|\n)(`[^`\n]+` \| [^\n]+))");
   std::vector<std::string> rows;
   for (std::sregex_iterator at(text.begin(), text.end(), row), end; at != end; ++at) rows.push_back((*at)[1]);
   return rows;

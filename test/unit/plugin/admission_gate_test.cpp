@@ -36,7 +36,7 @@ TEST_F(AdmissionGateTest, AnAnswerThatMayGoIsMadeOnTheCallersThread) {
 }
 
 TEST_F(AdmissionGateTest, AnAnswerThatWaitsIsMadeByWhoeverEndsTheWaitAndTellsTheLoop) {
-  gate.list_offered();
+  gate.list_published();
   int went = 0;
   gate.answer(Resource::neuron, [&] {
     ++went;
@@ -58,7 +58,7 @@ TEST_F(AdmissionGateTest, AnAnswerThatNeedsAFreshCheckpointMakesTheLoopSendAList
   });
   EXPECT_TRUE(gate.due(gate.progress()).same_list);
   EXPECT_FALSE(gate.due(gate.progress()).same_list);
-  gate.list_offered();
+  gate.list_published();
   gate.lists_sent();
   EXPECT_FALSE(went);
   written();
@@ -73,7 +73,7 @@ TEST_F(AdmissionGateTest, NoAnswerBeginsBetweenTheDecisionToSendAListForAnotherA
   bool began = false;
   gate.answer(Resource::efa, [&] { began = true; });
   EXPECT_FALSE(began) << "before the list is sent";
-  gate.list_offered();
+  gate.list_published();
   gate.lists_sent();
   EXPECT_FALSE(began) << "before it is written";
   written();
@@ -103,7 +103,7 @@ TEST_F(AdmissionGateTest, AStreamThatMayNotShowItsListYetIsOpenedLater) {
   bool open = false;
   gate.open_stream(Resource::efa, [&] {
     open = true;
-    gate.list_offered();
+    gate.list_published();
   });
   EXPECT_FALSE(open);
   written();
@@ -125,7 +125,7 @@ struct Threads : AdmissionGateTest {
 
   void offer() {
     if (admitting) ++mixed;
-    gate.list_offered();
+    gate.list_published();
     ++lists;
     ++unwritten;
   }

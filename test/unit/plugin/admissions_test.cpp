@@ -31,8 +31,8 @@ struct AdmissionsTest : testing::Test {
     admissions.answered(Outcome::given, version, now);
   }
   auto due() { return admissions.due(admissions.progress(version), now); }
-  void offer_lists(int count) {
-    for (int i = 0; i < count; ++i) admissions.list_offered(now);
+  void publish_lists(int count) {
+    for (int i = 0; i < count; ++i) admissions.list_published(now);
   }
 };
 
@@ -42,7 +42,7 @@ TEST_F(AdmissionsTest, AnAnswerBeginsAtOnceWhenNothingIsOnItsWay) {
 }
 
 TEST_F(AdmissionsTest, AnAnswerWaitsForEveryListToBeWritten) {
-  offer_lists(2);
+  publish_lists(2);
   ASSERT_FALSE(begin());
   written();
   EXPECT_THAT(admissions.ready(now), IsEmpty());
@@ -56,7 +56,7 @@ TEST_F(AdmissionsTest, NoAnswerBeginsWhileListsAreBeingHandedOut) {
   admissions.want_lists(now);
   ASSERT_TRUE(due().lists);
   ASSERT_FALSE(begin()) << "nothing is on its way yet, but soon";
-  admissions.list_offered(now);
+  admissions.list_published(now);
   admissions.lists_sent();
   EXPECT_THAT(admissions.ready(now), IsEmpty());
   written();
@@ -134,7 +134,7 @@ TEST_F(BusyNode, AnOverdueListGoesOutBeforeTheNextContainersFirstAnswer) {
   const auto due = this->due();
   ASSERT_TRUE(due.lists);
   EXPECT_THAT(due.begun, IsEmpty());
-  admissions.list_offered(now);
+  admissions.list_published(now);
   admissions.lists_sent();
   EXPECT_THAT(admissions.ready(now), IsEmpty());
   written();
@@ -164,7 +164,7 @@ TEST_F(BusyNode, AnAnswerDoesNotWaitForAnOverdueListForEver) {
 }
 
 TEST_F(BusyNode, AnAnswerDoesNotWaitForTheListOfAKubeletWithoutCheckpoint) {
-  offer_lists(1);
+  publish_lists(1);
   pass(1000);
   EXPECT_TRUE(begin());
 }
@@ -237,31 +237,31 @@ TEST_F(AdmissionsTest, AnAdmissionThatEndsNeedsNoCheckpointOfOurs) {
 
 TEST_F(AdmissionsTest, AContainersWriteIsNoDebtOfTheNextList) {
   written();
-  offer_lists(1);
+  publish_lists(1);
   EXPECT_FALSE(begin());
 }
 
 TEST_F(AdmissionsTest, AListThatIsNeverWrittenCostsItsWaitOnce) {
-  offer_lists(1);
+  publish_lists(1);
   ASSERT_FALSE(begin());
   EXPECT_EQ(admissions.next(), now + Admissions::kMaxWriteWait);
   pass(1000);
   EXPECT_THAT(due().begun, ElementsAre(1));
   admissions.answered(Outcome::given, version, now);
-  offer_lists(1);
+  publish_lists(1);
   ASSERT_TRUE(begin()) << "a kubelet that keeps no checkpoint";
   admissions.answered(Outcome::given, version, now);
   written();
-  offer_lists(1);
+  publish_lists(1);
   EXPECT_FALSE(begin()) << "it keeps one after all";
 }
 
 TEST_F(AdmissionsTest, ListsThatKeepComingHoldNobodyForLonger) {
-  offer_lists(1);
+  publish_lists(1);
   ASSERT_FALSE(begin());
   for (int i = 0; i < 3; ++i) {
     pass(250);
-    offer_lists(1);
+    publish_lists(1);
     EXPECT_THAT(due().begun, IsEmpty());
   }
   pass(250);
@@ -269,7 +269,7 @@ TEST_F(AdmissionsTest, ListsThatKeepComingHoldNobodyForLonger) {
 }
 
 TEST_F(AdmissionsTest, WithoutWaitersALateListIsForgotten) {
-  offer_lists(1);
+  publish_lists(1);
   pass(1000);
   EXPECT_TRUE(begin());
 }
@@ -280,7 +280,7 @@ TEST_F(AdmissionsTest, AnAnswerThatNeedsAFreshCheckpointWaitsForALaterListToBeWr
   EXPECT_TRUE(admissions.open());
   written();
   EXPECT_THAT(admissions.ready(now), IsEmpty()) << "written before the list was offered";
-  offer_lists(1);
+  publish_lists(1);
   EXPECT_THAT(admissions.ready(now), IsEmpty());
   written();
   EXPECT_THAT(admissions.ready(now), ElementsAre(9));
@@ -297,13 +297,13 @@ TEST_F(AdmissionsTest, TheListForACheckpointThatIsToBeLateEnoughWaitsForItsTime)
   EXPECT_FALSE(due().same_list);
   EXPECT_EQ(admissions.next(), now + milliseconds{700});
   pass(699);
-  offer_lists(1);
+  publish_lists(1);
   written();
   EXPECT_FALSE(due().same_list);
   EXPECT_THAT(admissions.ready(now), IsEmpty()) << "it is too early to say anything";
   pass(1);
   ASSERT_TRUE(due().same_list);
-  offer_lists(1);
+  publish_lists(1);
   admissions.lists_sent();
   written();
   EXPECT_THAT(admissions.ready(now), ElementsAre(9));
@@ -311,7 +311,7 @@ TEST_F(AdmissionsTest, TheListForACheckpointThatIsToBeLateEnoughWaitsForItsTime)
 
 TEST_F(AdmissionsTest, AnotherKubeletOwesNothing) {
   give();
-  offer_lists(1);
+  publish_lists(1);
   ASSERT_FALSE(begin());
   admissions.kubelet_is_new();
   EXPECT_THAT(admissions.ready(now), ElementsAre(2));
@@ -320,7 +320,7 @@ TEST_F(AdmissionsTest, AnotherKubeletOwesNothing) {
 }
 
 TEST_F(AdmissionsTest, AServerThatGoesAwayTakesItsWaitersAlong) {
-  offer_lists(1);
+  publish_lists(1);
   ASSERT_FALSE(begin(Resource::neuron));
   ASSERT_FALSE(begin(Resource::efa));
   EXPECT_THAT(admissions.release(Resource::efa), ElementsAre(2));
@@ -349,7 +349,7 @@ TEST_F(AdmissionsTest, ANewStreamDoesNotWaitForEver) {
 TEST_F(AdmissionsTest, AnAnswerWaitsForANewStreamsFirstList) {
   ASSERT_TRUE(admissions.begin_stream(7, Resource::efa, now));
   EXPECT_FALSE(begin());
-  admissions.list_offered(now);
+  admissions.list_published(now);
   admissions.lists_sent();
   EXPECT_THAT(admissions.ready(now), IsEmpty());
   written();
@@ -364,7 +364,7 @@ TEST_F(AdmissionsTest, HoldersAreAskedForAfterAnAnswerAndNotWhileOneWaits) {
   pass(1);
   EXPECT_TRUE(due().holders);
   admissions.want_holders(now);
-  offer_lists(1);
+  publish_lists(1);
   ASSERT_FALSE(begin());
   pass(500);
   EXPECT_FALSE(due().holders);

@@ -35,7 +35,7 @@ TEST(Ledger, ACoreHeldThroughOneResourceConflictsInEveryOther) {
   EXPECT_FALSE(ledger.conflict(kDevice, {2, 3}, {2, 3}, 8)) << "the kubelet alone counts within one resource";
 }
 
-// The kubelet's device manager knows nothing of claims: it offers, gives and writes as if the hardware were free.
+// The kubelet's device manager knows nothing of claims: it gives and writes as if the hardware were free.
 TEST(Ledger, OnlyTheNextWordOfClaimsEndsThem) {
   plugin::Ledger ledger;
   holdings::Holding claim = cores(kCore, {2, 3}, 0, 0, "team/train/main");
@@ -49,7 +49,7 @@ TEST(Ledger, OnlyTheNextWordOfClaimsEndsThem) {
   EXPECT_EQ(ledger.conflict(kCore, {3}, {3, 4}, 8)->describe(),
             "core 3 is held by team/train/main through claim chips");
   const auto at = [](int second) { return SteadyTime{} + seconds(second); };
-  ledger.offered(kCore, {2, 3}, at(9), at(9));
+  ledger.available(kCore, {2, 3}, at(9), at(9));
   ledger.confirm({}, at(9));
   ledger.reconcile({{}, at(20), {}, 0});
   EXPECT_TRUE(ledger.conflict(kCore, {3}, {3}, 8));
@@ -57,15 +57,16 @@ TEST(Ledger, OnlyTheNextWordOfClaimsEndsThem) {
   EXPECT_FALSE(ledger.conflict(kCore, {3}, {3}, 8));
 }
 
-// A checkpoint that is written after an offer makes the newest List count again, which may have been asked before it.
-TEST(Ledger, WhatTheKubeletOffersIsNotBroughtBackByAListFromBefore) {
+// A checkpoint that is written after units became available makes the newest List count again, which may have been
+// asked before it.
+TEST(Ledger, AvailableUnitsAreNotBroughtBackByAListFromBefore) {
   plugin::Ledger ledger;
   const auto at = [](int second) { return SteadyTime{} + seconds(second); };
   const std::vector<holdings::Holding> listed = {cores(kDevice, {0, 1}, 0, 10, "a"),
                                                  cores(kDevice, {2, 3}, 0, 10, "b")};
   ledger.reconcile({listed, at(10), {}, 0});
   ASSERT_EQ(ledger.holdings().size(), 2U);
-  ledger.offered(kDevice, {2, 3}, at(11), at(12));
+  ledger.available(kDevice, {2, 3}, at(11), at(12));
   ledger.reconcile({listed, at(10), {}, 0});
   ASSERT_EQ(ledger.holdings().size(), 1U);
   EXPECT_EQ(ledger.holdings()[0].holder, "a");
@@ -124,30 +125,30 @@ TEST(Ledger, AContainerWhoseUnitIsGivenAgainIsOverInEveryResource) {
   ledger.record(cores(kDevice, {0, 1, 2, 3}, 7));
   ledger.record(cores(kCore, {0, 1, 2, 3}, 7));
   ASSERT_EQ(ledger.holdings().size(), 2U) << "one container, two resources";
-  EXPECT_FALSE(ledger.conflict(kCore, {0}, {0}, 8)) << "the kubelet gives core 0 anew, so its old container has ended";
+  EXPECT_FALSE(ledger.conflict(kCore, {0}, {0}, 8)) << "the kubelet gives core 0 again, so its old container has ended";
   EXPECT_TRUE(ledger.conflict(kAlias, {0, 1}, {0, 1}, 8));
   ledger.record(cores(kCore, {0}, 8, 60));
   ASSERT_EQ(ledger.holdings().size(), 1U);
   EXPECT_FALSE(ledger.conflict(kDevice, {2, 3}, {2, 3}, 9));
 }
 
-TEST(Ledger, WhatTheKubeletOffersIsFreeAndItsOldContainerOver) {
+TEST(Ledger, AvailableUnitsAreFreeAndTheirOldContainerHasEnded) {
   plugin::Ledger ledger;
   ledger.record(cores(kDevice, {0, 1}, 7, 1));
   ledger.record({model::Resource::efa, {3}, {}, {}, "", 7, SteadyTime{} + seconds(1)});
   ledger.record(cores(kDevice, {2, 3}, 8, 5));
   ledger.record({model::Resource::efa, {4}, {}, {}, "", 8, SteadyTime{} + seconds(5)});
-  ledger.offered(model::Resource::efa, {3, 4}, SteadyTime{} + seconds(4), SteadyTime{} + seconds(5));
+  ledger.available(model::Resource::efa, {3, 4}, SteadyTime{} + seconds(4), SteadyTime{} + seconds(5));
   ASSERT_EQ(ledger.holdings().size(), 2U) << "the NIC is free, so its container and the container's device are too";
-  EXPECT_EQ(ledger.holdings()[0].version, 8U) << "too young: the kubelet may be offering what it has just given";
+  EXPECT_EQ(ledger.holdings()[0].version, 8U) << "too young: the kubelet may count as free what it has just given";
 }
 
 TEST(Ledger, AVersionInheritedFromARefusedPodDoesNotEndItsHeir) {
   plugin::Ledger ledger;
   ledger.record(cores(kCore, {4, 5}, 7, 1));    // its pod was refused by the kubelet: no checkpoint, the version stays
   ledger.record(cores(kDevice, {4, 5}, 7, 3));  // the next pod
-  EXPECT_TRUE(ledger.conflict(kCore, {4}, {4}, 8)) << "core 4 is in use, though the kubelet offers it";
-  ledger.offered(kCore, {4, 5}, SteadyTime{} + seconds(9), SteadyTime{} + seconds(10));
+  EXPECT_TRUE(ledger.conflict(kCore, {4}, {4}, 8)) << "core 4 is in use, though available to the kubelet";
+  ledger.available(kCore, {4, 5}, SteadyTime{} + seconds(9), SteadyTime{} + seconds(10));
   EXPECT_TRUE(ledger.conflict(kCore, {4}, {4}, 8));
 }
 

@@ -40,7 +40,7 @@ struct OvertakenWrite : ServedResourcesTest {
   // The streams have sent what was published since.
   void send_lists() {
     pass(0);
-    admissions.list_offered();
+    admissions.list_published();
   }
   std::optional<bool> answer;
 };
@@ -136,7 +136,7 @@ TEST_F(OvertakenWrite, DoesNotMakeListEndWhatItNeverShows) {
 TEST_F(OvertakenWrite, IsFollowedByOneThatIsWantedForWhatItLeavesOpen) {
   admit_init_container();
   pass(300);
-  admissions.list_offered();
+  admissions.list_published();
   checkpoint.allocations = {init};
   write_checkpoint();
   write_from_before();
@@ -178,7 +178,7 @@ TEST_F(OvertakenWrite, AtTheAgentsStartIsReplacedBeforeTheFirstAnswer) {
   list_holders();
   scan("trn1.32xlarge");
   register_all();
-  admissions.list_offered();
+  admissions.list_published();
   ask(Resource::neuron, {"9"});
   EXPECT_EQ(answer, std::nullopt);
   checkpoint.allocations = {init};

@@ -10,7 +10,7 @@ namespace neuron::plugin {
 namespace {
 
 struct RecordingSink : ListSink<UnitList> {
-  void offer(UnitListPtr units) override {
+  void publish(UnitListPtr units) override {
     newest = std::move(units);
     ++offers;
   }
@@ -90,8 +90,8 @@ TEST(WatchHub, SurvivesWatchersThatComeAndGoDuringPublish) {
 TEST(WatchHub, AnOlderListNeverReplacesANewerOne) {
   struct Slow : RecordingSink {
     std::function<void()> meanwhile;
-    void offer(UnitListPtr units) override {
-      RecordingSink::offer(std::move(units));
+    void publish(UnitListPtr units) override {
+      RecordingSink::publish(std::move(units));
       meanwhile();
     }
   };
@@ -116,7 +116,7 @@ TEST(WatchHub, WhatAWatcherSeesNeverGoesBack) {
   struct Watching : ListSink<UnitList> {
     int last = -1;
     int steps_back = 0;
-    void offer(UnitListPtr units) override {
+    void publish(UnitListPtr units) override {
       const int number = std::stoi(units->front().id);
       if (number < last) ++steps_back;
       last = number;

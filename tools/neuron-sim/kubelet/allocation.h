@@ -85,7 +85,7 @@ struct Checkpoint {
 // checksum, which only Go can compute, is 0. Ends without a newline.
 [[nodiscard]] std::string encode_checkpoint(const Checkpoint& checkpoint);
 
-// The inverse; unknown members are ignored. Errors: data_corrupt.
+// The inverse, with all that a kubelet keeps, unlike plugin/kubelet/checkpoint.h. Errors: data_corrupt.
 [[nodiscard]] Result<Checkpoint> decode_checkpoint(const std::string& text);
 
 // Replaces `path` by rename of a temporary file in the same directory (".tmp…"), so that its inode changes each time.
