@@ -117,6 +117,15 @@ Error too_few(const SharedDevice& device, int cores, const ShareFacts& facts, co
       why + "; retried automatically. If it persists, delete the pod, so that a new one gets other cores");
 }
 
+// Of a request that says how many logical cores: as many of the node's LNC, as a device plugin's pod would get.
+Error more_than_all(const SharedDevice& device, int cores) {
+  return make_error(ErrorCode::failed_precondition,
+                    std::to_string(cores) + " cores of neuron" + std::to_string(device.index) +
+                        " were allocated, and by the node's LNC " + std::to_string(device.width) + " it has " +
+                        std::to_string(device.ids.size()) +
+                        "; the LNC was changed since: delete the pod, so that a new one is allocated by it");
+}
+
 // The lowest `count` cores of `cores`, which loses them.
 CoreMask take_lowest(CoreMask& cores, int count) {
   CoreMask taken = 0;
@@ -169,6 +178,10 @@ class Chooser {
       return fail(ErrorCode::invalid_argument, problem + "; " + fix);
     }
     result.cores = cores_now(found, result, facts_.node.snapshot().host);
+    const bool is_prepared = facts_.records.contains(claim_.uid);
+    if (*result.cores > static_cast<int>(found.ids.size()) && !result.is_alone && !is_prepared) {
+      return fail(more_than_all(found, *result.cores));
+    }
     if (*result.cores >= static_cast<int>(found.ids.size())) {
       beside_.add({{{found.index, {}}}, {}});
       return {};

@@ -31,8 +31,9 @@ struct ShareFacts {
 
 // By share_key(): the cores of each share of the claim. A share is a result with fewer cores than its device has. One
 // in `kept`, unless another claim holds its cores by now, or in the claim's own record, has the same as there. Errors:
-// failed_precondition when too few cores of a device are healthy and free, naming why; invalid_argument for a share
-// without cores; unavailable while the number of cores of a device is unknown; those of hardware_of(). Pure.
+// failed_precondition when too few cores of a device are healthy and free, naming why, or when it has fewer at all, as
+// the LNC is newer than the allocation; invalid_argument for a share without cores; unavailable while the number of
+// cores of a device is unknown; those of hardware_of(). Pure.
 [[nodiscard]] Result<ChosenShares> choose_shares(const ResourceClaim& claim, const ShareFacts& facts,
                                                  const ChosenShares& kept);
 

@@ -87,7 +87,10 @@ class ClaimsTest : public testing::Test {
                     return test.node_;
                   },
                   [&test] { return test.scanned_; },
-                  [&test](int device, int core) { return test.leftovers_.memory(device, core); },
+                  [&test](int device, int core) {
+                    if (test.before_commit_) test.before_commit_(core);
+                    return test.leftovers_.memory(device, core);
+                  },
                   [](const MemoryGate::Job& job) { job(); },
                   [&test](SteadyTime when, MemoryGate::Job job) { test.leftovers_.post(when, std::move(job)); },
                   [&test] { return test.plugin_holders_; },
@@ -165,7 +168,8 @@ class ClaimsTest : public testing::Test {
   grant::NodeUnitsPtr scanned_;
   std::vector<model::Allocation> listed_;
   std::string own_pod_;
-  std::function<void()> meanwhile_;  // runs once, when the next Prepare has read its claims
+  std::function<void()> meanwhile_;         // runs once, when the next Prepare has read its claims
+  std::function<void(int)> before_commit_;  // runs when a Prepare reads the memory of a physical core that it chose
   Result<PodsOfClaims::PodNames> pods_here_ = PodsOfClaims::PodNames();
   Result<PluginHolders> plugin_holders_ = PluginHolders();
   std::unique_ptr<Instance> agent_;

@@ -1,4 +1,5 @@
 // Shares: cores of a device that claims share (docs/dra-partitions.md#shares).
+#include <set>
 #include <thread>
 
 #include "test/unit/dra/shares_fixture.h"
@@ -53,6 +54,34 @@ TEST_F(ClaimShares, CoresThatAnotherInstanceHasGivenAwayAreChosenAnew) {
   put_claim("c", {share("cores", 3, 1, "c")});
   meanwhile_ = [&] { EXPECT_EQ(other->claims.prepare({ref("c")}, {}).at("uid-c").error, ""); };
   EXPECT_THAT(put_and_prepare("d", 3, 1), HasSubstr("allocated 1 cores of neuron3, and 0 are healthy and free"));
+}
+
+// The other instance is faster each time: after the third choice the claim is refused, and the kubelet's retry begins
+// with what is left.
+TEST_F(ClaimShares, CoresAreChosenThreeTimesInOneCall) {
+  const auto other = another_instance();
+  const auto prepare_while_losing = [&](const std::string& name, int device, int times) {
+    std::set<int> lost;  // logical cores, of two physical ones each
+    bool is_other = false;
+    before_commit_ = [&](int core) {
+      if (is_other || static_cast<int>(lost.size()) == times || !lost.insert(core / 2).second) return;
+      is_other = true;
+      const std::string winner = name + "-lost-" + std::to_string(lost.size());
+      put_claim(winner, {share("cores", device, 1, winner)});
+      EXPECT_EQ(other->claims.prepare({ref(winner)}, {}).at(uid_of(winner)).error, "");
+      is_other = false;
+    };
+    const std::string error = put_and_prepare(name, device, 1);
+    before_commit_ = nullptr;
+    EXPECT_EQ(static_cast<int>(lost.size()), times);
+    return error;
+  };
+  EXPECT_EQ(prepare_while_losing("a", 3, 2), "");
+  EXPECT_EQ(cdi_device("a"), "uid-a-neuron-device-3-share-4-5");
+  EXPECT_THAT(prepare_while_losing("b", 5, 3), HasSubstr("is held by the claim default/b-lost-3"));
+  EXPECT_FALSE(agent_->store.held_claims().contains("uid-b"));
+  EXPECT_EQ(prepare("b").error, "");
+  EXPECT_EQ(cdi_device("b"), "uid-b-neuron-device-5-share-6-7");
 }
 
 TEST_F(ClaimShares, CoresThatAnotherInstanceHasChosenForTheClaimAreItsOwn) {
@@ -156,6 +185,31 @@ TEST_F(ClaimShares, FewerAndLargerCoresAreWhatTheRequestSays) {
   EXPECT_EQ(prepare("whole").error + prepare("part").error, "");
   EXPECT_EQ(cdi_device("whole"), "uid-whole-neuron-device-3");
   EXPECT_EQ(cdi_device("part"), "uid-part-neuron-device-4-share-0-3");
+}
+
+// As many logical cores as the request says, of the LNC at the time of Prepare, as a device plugin's pod would get.
+TEST_F(ClaimShares, MoreCoresThanTheDeviceHasByTheNewLncAreRefused) {
+  change_node([](model::HostScan& host) { host.lnc = {1, model::Origin::live}; });
+  for (const int cores : {4, 5, 8}) {
+    const std::string name = "of-" + std::to_string(cores);
+    put_claim(name, {share("cores", cores, cores, name)});
+    json claim = api_.at(claim_path(name));
+    claim["spec"]["devices"]["requests"] = {
+        {{"name", "cores"}, {"exactly", {{"capacity", {{"requests", {{"cores", std::to_string(cores)}}}}}}}}};
+    api_.put(claim_path(name), claim);
+  }
+  change_node([](model::HostScan& host) { host.lnc = {2, model::Origin::live}; });
+  EXPECT_EQ(prepare("of-4").error, "");
+  EXPECT_EQ(cdi_device("of-4"), "uid-of-4-neuron-device-4");
+  EXPECT_THAT(
+      prepare("of-5").error,
+      HasSubstr("5 cores of neuron5 were allocated, and by the node's LNC 2 it has 4; the LNC was changed since"));
+  EXPECT_THAT(prepare("of-8").error, HasSubstr("delete the pod, so that a new one is allocated by it"));
+  EXPECT_EQ(agent_->store.held_claims().size(), 1U);
+  change_node([](model::HostScan& host) { host.lnc = {1, model::Origin::live}; });
+  EXPECT_EQ(unprepare("of-4"), "");
+  EXPECT_EQ(prepare("of-5").error + prepare("of-8").error, "");
+  EXPECT_EQ(cdi_device("of-5"), "uid-of-5-neuron-device-5-share-0-4");
 }
 
 TEST_F(ClaimShares, AnUnhealthyCoreIsNotGiven) {
