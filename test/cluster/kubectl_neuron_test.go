@@ -60,8 +60,8 @@ func askWhy(t *testing.T, c *cluster.Cluster, pod string) (why whyAnswer, status
 	return why, status
 }
 
-// askPlan gives the status of plan: 0 the pod fits now, 1 it does not, 2 that is not known.
-func askPlan(t *testing.T, c *cluster.Cluster, pod *core.Pod) int {
+// askPlan gives what plan prints and its status: 0 the pod fits now, 1 it does not, 2 that is not known.
+func askPlan(t *testing.T, c *cluster.Cluster, pod *core.Pod) ([]byte, int) {
 	t.Helper()
 	manifest, err := json.Marshal(pod)
 	if err != nil {
@@ -75,7 +75,7 @@ func askPlan(t *testing.T, c *cluster.Cluster, pod *core.Pod) int {
 	if status > 2 || len(text) == 0 {
 		t.Fatalf("status %d: %s", status, text)
 	}
-	return status
+	return text, status
 }
 
 // TestKubectlNeuron asks about three kinds of nodes, compares the answers with what scheduler and agents do, and carries out the
@@ -99,7 +99,7 @@ func TestKubectlNeuron(t *testing.T) {
 		newAsker(t, c, nodes, drawCounts(cluster.NeuronCore)).ask(3, 0.1)
 	})
 	t.Run("BothNames", func(t *testing.T) {
-		needsDeep(t) // each waits for a node status
+		needsQuestions(t)
 		newAsker(t, c, nodes, drawCounts(cluster.Neuron, cluster.NeuronCore)).settled(nodes).ask(40, 0.03)
 	})
 }
@@ -117,11 +117,20 @@ func TestKubectlNeuronModes(t *testing.T) {
 	t.Run("Split", func(t *testing.T) {
 		newAsker(t, c, nodes[1:], drawCounts(cluster.Neuron, cluster.NeuronCore)).ask(3, 0.2)
 	})
-	t.Run("Claims", func(t *testing.T) { newAsker(t, c, nodes[:1], drawClaimed).ask(3, 0.3) })
+	t.Run("Claims", func(t *testing.T) { newAsker(t, c, nodes[:1], drawClaimed).ask(3, 0.2) })
 	t.Run("BothModes", func(t *testing.T) {
-		needsDeep(t)
+		needsQuestions(t)
 		newAsker(t, c, nodes, drawAny).ask(40, 0.07)
 	})
+}
+
+// TestKubectlNeuronShares: the questions about devices that claims share.
+func TestKubectlNeuronShares(t *testing.T) {
+	c := cluster.Get(t)
+	nodes := c.Nodes(t, trn1DRA)
+	startDriver(t, c, nodes, sharing)
+	awaitShared(t, nodes[0])
+	newAsker(t, c, nodes, drawShares).ask(6, 0.1)
 }
 
 func expectFleet(t *testing.T, c *cluster.Cluster, nodes []*cluster.Node) {
