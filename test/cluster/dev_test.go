@@ -2,6 +2,8 @@ package scenarios
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -140,4 +142,52 @@ func TestDevManifestKeepsAndChangesHosts(t *testing.T) {
 		t.Errorf("without the role the init container says %q", log)
 	}
 	node.ExpectAllocatable(t, cluster.Counts{Cores: 32, Devices: 16, EFAs: 8})
+}
+
+// TestDevManifestFleet is the demo's cluster cousin: three nodes of different simulated types, a pod that holds devices and one that
+// waits; the lines of docs/install.md with kubectl neuron show them.
+func TestDevManifestFleet(t *testing.T) {
+	c := cluster.Get(t)
+	nodes := c.Nodes(t, cluster.Plain, plainDebian, cluster.Spec{Name: "plain-third"})
+	types := []string{"trn1.32xlarge", "trn2.48xlarge", "inf2.48xlarge"} // of everyKindsCounts
+	for i, n := range nodes {
+		c.Kubectl(t, "label", "node", n.Name, "neuron-agent/simulate="+types[i])
+		t.Cleanup(func() { c.Kubectl(t, "label", "node", n.Name, "neuron-agent/simulate-") })
+	}
+	t.Cleanup(func() { c.ExpectNoPods(t, system, agentPod) })
+	c.Apply(t, cluster.Manifest(devManifest))
+	for i, n := range nodes {
+		n.ExpectAllocatable(t, everyKindsCounts[i])
+	}
+	expectReadyEverywhere(t, c, agentPod, 3)
+	c.StartPod(t, onNode("holds", nodes[0], cluster.Ask{cluster.Neuron: "4", cluster.EFA: "2"}))
+	c.ReportsOf(t, "default", "holds")
+	c.StartPod(t, onNode("waits", nodes[0], cluster.Ask{cluster.Neuron: "16"}))
+	c.AwaitSaid(t, []string{"Insufficient aws.amazon.com/neuron"}, "describe", "pod", "waits")
+
+	picture := filepath.Join(t.TempDir(), "fleet.svg")
+	shown := ""
+	for _, line := range cluster.KubectlLines(t, "docs/install.md", "Without the hardware") {
+		if !strings.HasPrefix(line, "kubectl neuron ") {
+			continue
+		}
+		line = strings.NewReplacer("fleet.svg", picture, "POD", "waits || [ $? = 1 ]").Replace(line)
+		shown += c.Shell(t, line, "PATH="+cluster.Tools()+":"+os.Getenv("NEURON_BIN")+":"+os.Getenv("PATH"))
+	}
+	drawn, err := os.ReadFile(picture)
+	if err != nil {
+		t.Error(err)
+	}
+	shown += string(drawn)
+	for i, n := range nodes {
+		if strings.Count(shown, types[i]) < 2 || strings.Count(shown, n.Name) < 2 {
+			t.Errorf("%s, %s, is not in the list and the picture", n.Name, types[i])
+		}
+	}
+	for _, words := range []string{"3 nodes; 44 devices: 40 free, 4 held, 0 unhealthy", "<svg", "pod default/waits: it fits on no node now",
+		"asks for 16 aws.amazon.com/neuron, 12 of 16 are free; held by default/holds (4)", "default/holds ends: it then fits on " + nodes[0].Name} {
+		if !strings.Contains(shown, words) {
+			t.Errorf("nothing shows %q", words)
+		}
+	}
 }

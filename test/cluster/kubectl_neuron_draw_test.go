@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"fmt"
+	"strconv"
 
 	core "k8s.io/api/core/v1"
 	resource "k8s.io/api/resource/v1"
@@ -48,6 +49,27 @@ func drawClaimed(a *asker, pod *core.Pod) {
 	}
 	for place := range 1 + a.random.IntN(5)/4 {
 		a.useClaim(pod, place, a.claim())
+	}
+}
+
+// drawShares: cores of one device or of several that claims may share, and whole devices between them.
+func drawShares(a *asker, pod *core.Pod) {
+	for place := range 1 + a.random.IntN(4)/3 {
+		claim := shareOf(strconv.Itoa(1 + a.random.IntN(2)))
+		claim.Requests[0].Exactly.Count = int64(1 + a.random.IntN(18))
+		switch a.random.IntN(6) {
+		case 0:
+			claim = resource.DeviceClaim{Requests: []resource.DeviceRequest{exactly("neurons", "neuron.aws.com", int64(1+a.random.IntN(12)))}}
+		case 1:
+			claim.Requests[0].Exactly.Capacity = nil // alone on each device
+		case 2:
+			second := shareOf(strconv.Itoa(1 + a.random.IntN(2))).Requests[0]
+			second.Name, second.Exactly.Count = "more", int64(1+a.random.IntN(8))
+			claim.Requests = append(claim.Requests, second)
+		case 3:
+			claim.Requests = append(claim.Requests, exactly("efas", "efa.neuron.aws.com", int64(1+a.random.IntN(9))))
+		}
+		a.useClaim(pod, place, claim)
 	}
 }
 

@@ -2,9 +2,12 @@ package scenarios
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,15 +33,15 @@ type asker struct {
 	running   []*core.Pod // as they were made
 	number    int
 	fits      int
-	unknown   int
-	carried   map[string]int // changes, by kind
+	unknown   map[string]bool // pods of the questions that plan or why answers with status 2
+	carried   map[string]int  // changes, by kind
 }
 
 func newAsker(t *testing.T, c *cluster.Cluster, nodes []*cluster.Node, draw func(*asker, *core.Pod)) *asker {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	return &asker{T: t, c: c, nodes: nodes, random: rand.New(rand.NewPCG(seed, 0)), draw: draw, settle: func() {},
-		templates: map[string]resource.DeviceClaim{}, carried: map[string]int{}}
+		templates: map[string]resource.DeviceClaim{}, unknown: map[string]bool{}, carried: map[string]int{}}
 }
 
 // settled waits before each question until the API server has what the kubelets count: where devices have two names, what one holds the
@@ -61,7 +64,18 @@ func (a *asker) settled(nodes []*cluster.Node) *asker {
 	return a
 }
 
-// ask asks so many questions, or that share of CLUSTER_QUESTIONS.
+// needsQuestions skips what waits for a node status at each question, unless CLUSTER_DEEP or CLUSTER_QUESTIONS is set.
+func needsQuestions(t *testing.T) {
+	t.Helper()
+	if os.Getenv("CLUSTER_QUESTIONS") == "" {
+		needsDeep(t)
+	}
+}
+
+// mostUnknown is the share of questions that may stay without an answer.
+const mostUnknown = 0.05
+
+// ask asks so many questions, or that share of CLUSTER_QUESTIONS. No answer may be wrong, and few may be "cannot tell".
 func (a *asker) ask(count int, share float64) {
 	if long, err := strconv.Atoi(os.Getenv("CLUSTER_QUESTIONS")); err == nil {
 		count = int(share * float64(long))
@@ -74,7 +88,10 @@ func (a *asker) ask(count int, share float64) {
 	for range count {
 		a.question()
 	}
-	figure(a.T, "kubectl neuron: %d questions, %d fit, %d not answered, changes carried out: %v", count, a.fits, a.unknown, a.carried)
+	figure(a.T, "kubectl neuron: %d questions, %d fit, %d not answered, changes carried out: %v", count, a.fits, len(a.unknown), a.carried)
+	if most := max(1, int(mostUnknown*float64(count))); len(a.unknown) > most {
+		a.Errorf("%d of %d questions are not answered, at most %d may be", len(a.unknown), count, most)
+	}
 }
 
 func (a *asker) question() {
@@ -91,15 +108,23 @@ func (a *asker) question() {
 	defer undo()
 	a.awaitClaimsGone()
 	a.settle()
-	status := askPlan(a.T, a.c, pod)
+	dump := filepath.Join(a.TempDir(), "fleet.tar.gz")
+	kubectlNeuron(a.T, a.c, "dump", dump)
+	var of []string // of the cluster itself, or of what the dump has read of it: quicker
+	if a.number%4 > 0 {
+		of = []string{"--from", dump}
+	}
+	text, status := askPlan(a.T, a.c, pod, of...)
 	a.c.CreatePod(a, "default", pod)
 	runs := a.outcome(pod)
 	served := pod.Spec.SchedulerName == ""
 	switch {
 	case status == 2:
-		a.unknown++
+		a.unknown[pod.Name] = true
+		a.Logf("%s: not answered\n%s", describePod(pod), text)
 	case served && runs != (status == 0):
-		a.Errorf("%s: kubectl neuron plan ends with %d, runs: %v", describePod(pod), status, runs)
+		a.Errorf("%s: kubectl neuron plan ends with %d, runs: %v\n%s", describePod(pod), status, runs, text)
+		a.keep(dump, pod)
 	}
 	if runs {
 		a.fits++
@@ -111,6 +136,15 @@ func (a *asker) question() {
 		a.c.DeletePod(a, "default", a.running[0].Name)
 		a.running = a.running[1:]
 	}
+}
+
+// keep leaves beside the logs what a wrong answer was about: the fleet before the pod, and the pod.
+func (a *asker) keep(dump string, pod *core.Pod) {
+	name := filepath.Join(os.Getenv("CLUSTER_LOGS"), strings.ReplaceAll(a.Name(), "/", "-")+"-"+pod.Name)
+	manifest, err := json.Marshal(pod)
+	fleet, unread := os.ReadFile(dump)
+	err = errors.Join(err, unread, os.WriteFile(name+".tar.gz", fleet, 0o644), os.WriteFile(name+".json", manifest, 0o644))
+	a.Logf("kept in %s.*, %v", name, err)
 }
 
 func describePod(pod *core.Pod) string {
@@ -188,6 +222,9 @@ func (a *asker) change(pod *core.Pod) {
 	why, status := askWhy(a.T, a.c, pod.Name)
 	if status == 0 {
 		a.Errorf("%s does not run, why says %+v", describePod(pod), why)
+	} else if status != 1 {
+		a.unknown[pod.Name] = true
+		a.Logf("%s does not run, why does not say the reason: %+v", describePod(pod), why)
 	}
 	// TestKubectlNeuronLNC has this one.
 	possible := slices.DeleteFunc(why.Changes, func(c whyChange) bool { return c.Kind == "other_lnc" })

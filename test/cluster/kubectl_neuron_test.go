@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	core "k8s.io/api/core/v1"
@@ -36,19 +37,25 @@ type whyAnswer struct {
 // kubectlNeuron runs the program as kubectl does, and returns what it prints and its exit status.
 func kubectlNeuron(t *testing.T, c *cluster.Cluster, arguments ...string) ([]byte, int) {
 	t.Helper()
+	output, errors, status := kubectlNeuronSays(t, c, arguments...)
+	if errors != "" {
+		t.Logf("kubectl neuron %v: %s", arguments, errors)
+	}
+	return output, status
+}
+
+// kubectlNeuronSays: as well what it prints on stderr.
+func kubectlNeuronSays(t *testing.T, c *cluster.Cluster, arguments ...string) ([]byte, string, int) {
+	t.Helper()
 	command := exec.Command(filepath.Join(cluster.Tools(), "kubectl"), append([]string{"neuron"}, arguments...)...)
 	command.Env = append(os.Environ(), "PATH="+cluster.Tools()+":"+os.Getenv("NEURON_BIN")+":"+os.Getenv("PATH"),
 		"KUBECONFIG="+c.Kubeconfig, "HOME="+t.TempDir())
 	var output, errors bytes.Buffer
 	command.Stdout, command.Stderr = &output, &errors
-	err := command.Run()
-	if errors.Len() > 0 {
-		t.Logf("kubectl neuron %v: %s", arguments, errors.String())
-	}
-	if err != nil && command.ProcessState == nil {
+	if err := command.Run(); err != nil && command.ProcessState == nil {
 		t.Fatal(err)
 	}
-	return output.Bytes(), command.ProcessState.ExitCode()
+	return output.Bytes(), errors.String(), command.ProcessState.ExitCode()
 }
 
 func askWhy(t *testing.T, c *cluster.Cluster, pod string) (why whyAnswer, status int) {
@@ -60,8 +67,8 @@ func askWhy(t *testing.T, c *cluster.Cluster, pod string) (why whyAnswer, status
 	return why, status
 }
 
-// askPlan gives the status of plan: 0 the pod fits now, 1 it does not, 2 that is not known.
-func askPlan(t *testing.T, c *cluster.Cluster, pod *core.Pod) int {
+// askPlan gives what plan prints and its status: 0 the pod fits now, 1 it does not, 2 that is not known.
+func askPlan(t *testing.T, c *cluster.Cluster, pod *core.Pod, options ...string) ([]byte, int) {
 	t.Helper()
 	manifest, err := json.Marshal(pod)
 	if err != nil {
@@ -71,11 +78,11 @@ func askPlan(t *testing.T, c *cluster.Cluster, pod *core.Pod) int {
 	if err := os.WriteFile(file, manifest, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	text, status := kubectlNeuron(t, c, "plan", "-f", file)
+	text, status := kubectlNeuron(t, c, append([]string{"plan", "-f", file}, options...)...)
 	if status > 2 || len(text) == 0 {
 		t.Fatalf("status %d: %s", status, text)
 	}
-	return status
+	return text, status
 }
 
 // TestKubectlNeuron asks about three kinds of nodes, compares the answers with what scheduler and agents do, and carries out the
@@ -90,6 +97,7 @@ func TestKubectlNeuron(t *testing.T) {
 	expectReadyEverywhere(t, c, agentPod, 3)
 
 	t.Run("Nodes", func(t *testing.T) { expectFleet(t, c, nodes) })
+	t.Run("Rights", func(t *testing.T) { expectRights(t, c) })
 	t.Run("Why", func(t *testing.T) { expectWhy(t, c, nodes[0]) })
 	t.Run("Questions", func(t *testing.T) { newAsker(t, c, nodes, drawCounts(cluster.Neuron)).ask(6, 0.3) })
 	t.Run("Cores", func(t *testing.T) {
@@ -99,7 +107,7 @@ func TestKubectlNeuron(t *testing.T) {
 		newAsker(t, c, nodes, drawCounts(cluster.NeuronCore)).ask(3, 0.1)
 	})
 	t.Run("BothNames", func(t *testing.T) {
-		needsDeep(t) // each waits for a node status
+		needsQuestions(t)
 		newAsker(t, c, nodes, drawCounts(cluster.Neuron, cluster.NeuronCore)).settled(nodes).ask(40, 0.03)
 	})
 }
@@ -117,11 +125,20 @@ func TestKubectlNeuronModes(t *testing.T) {
 	t.Run("Split", func(t *testing.T) {
 		newAsker(t, c, nodes[1:], drawCounts(cluster.Neuron, cluster.NeuronCore)).ask(3, 0.2)
 	})
-	t.Run("Claims", func(t *testing.T) { newAsker(t, c, nodes[:1], drawClaimed).ask(3, 0.3) })
+	t.Run("Claims", func(t *testing.T) { newAsker(t, c, nodes[:1], drawClaimed).ask(3, 0.2) })
 	t.Run("BothModes", func(t *testing.T) {
-		needsDeep(t)
+		needsQuestions(t)
 		newAsker(t, c, nodes, drawAny).ask(40, 0.07)
 	})
+}
+
+// TestKubectlNeuronShares: the questions about devices that claims share.
+func TestKubectlNeuronShares(t *testing.T) {
+	c := cluster.Get(t)
+	nodes := c.Nodes(t, trn1DRA)
+	startDriver(t, c, nodes, sharing)
+	awaitShared(t, nodes[0])
+	newAsker(t, c, nodes, drawShares).ask(6, 0.1)
 }
 
 func expectFleet(t *testing.T, c *cluster.Cluster, nodes []*cluster.Node) {
@@ -190,4 +207,40 @@ func expectWhy(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 		return nil
 	})
 	c.DeletePod(t, "default", "waits")
+}
+
+// expectRights: with both roles of the manifests everything is known; what is missing without them is said.
+func expectRights(t *testing.T, c *cluster.Cluster) {
+	c.Apply(t, cluster.Manifest("components/kubectl-neuron-role/roles.yaml"))
+	for _, binding := range [][]string{
+		{"clusterrolebinding", "asked-all", "--clusterrole=neuron-agent-kubectl", "--user=reader", "--user=without-proxy"},
+		{"rolebinding", "asked-proxy", "--role=neuron-agent-kubectl", "--user=reader", "-n", system},
+		{"rolebinding", "asked-tenant", "--clusterrole=view", "--user=tenant", "-n", "default"},
+	} {
+		c.Kubectl(t, append([]string{"create"}, binding...)...)
+		where := append([]string{"delete"}, binding[:2]...)
+		if binding[0] == "rolebinding" {
+			where = append(where, binding[len(binding)-2:]...)
+		}
+		t.Cleanup(func() { c.Kubectl(t, where...) })
+	}
+	for _, want := range []struct {
+		user, command  string
+		status         int
+		shows, reports string // on stdout and stderr; "": nothing
+	}{
+		{"reader", "nodes", 0, "3 nodes; 44 devices: 44 free, 0 held", ""},
+		{"without-proxy", "nodes", 0, "3 nodes without an answer of the agent", "pods/proxy"},
+		{"tenant", "pods", 0, "", "nodes are not known"},
+		{"eve", "nodes", 2, "", `User "eve" cannot list resource "nodes"`},
+	} {
+		cluster.Eventually(t, cluster.Patience, want.user+" sees what the roles allow", func() error {
+			output, errors, status := kubectlNeuronSays(t, c, want.command, "--as", want.user)
+			if status != want.status || !strings.Contains(string(output), want.shows) || !strings.Contains(errors, want.reports) ||
+				want.reports == "" && errors != "" {
+				return fmt.Errorf("status %d: %s%s", status, output, errors)
+			}
+			return nil
+		})
+	}
 }

@@ -28,22 +28,25 @@ func TestTrouble(t *testing.T) {
 	inf2.ExpectAllocatable(t, cluster.Counts{Cores: 12, Devices: 6})
 
 	t.Run("NotEnough", func(t *testing.T) {
-		expectSaid(t, c, onNode("too-many", trn1, cluster.Ask{cluster.Neuron: "17"}), "FailedScheduling",
-			"Insufficient aws.amazon.com/neuron")
-		expectSaid(t, c, onNode("no-efa", inf2, cluster.Ask{cluster.EFA: "1"}), "FailedScheduling",
-			"Insufficient vpc.amazonaws.com/efa")
+		expectExplained(t, c, onNode("too-many", trn1, cluster.Ask{cluster.Neuron: "17"}),
+			"no node has 17 aws.amazon.com/neuron, even when empty: the most is 16", "FailedScheduling", "Insufficient aws.amazon.com/neuron")
+		expectExplained(t, c, onNode("no-efa", inf2, cluster.Ask{cluster.EFA: "1"}),
+			inf2.Name+": does not fit\n      the node does not list vpc.amazonaws.com/efa", "FailedScheduling", "Insufficient vpc.amazonaws.com/efa")
+		expectExplained(t, c, onNode("no-such-name", trn1, cluster.Ask{"aws.amazon.com/neurondevice": "1"}), "--neurondevice",
+			"FailedScheduling", "Insufficient aws.amazon.com/neurondevice")
 	})
 	t.Run("BothNames", func(t *testing.T) {
-		expectSaid(t, c, onNode("both-names", trn1, cluster.Ask{cluster.Neuron: "1", cluster.NeuronCore: "1"}),
-			"UnexpectedAdmissionError", "which are the same hardware; request all cores of the same devices through both")
+		expectExplained(t, c, onNode("both-names", trn1, cluster.Ask{cluster.Neuron: "1", cluster.NeuronCore: "1"}),
+			"ask for all cores of as many devices through both resources", "UnexpectedAdmissionError", "which are the same hardware; request all cores of the same devices through both")
 	})
 	t.Run("NoImage", func(t *testing.T) {
 		w := onNode("no-image", trn1, nil)
 		w.Adjust = func(pod *core.PodSpec) {
 			pod.Containers[0].Image, pod.Containers[0].ImagePullPolicy = "localhost/neuron-agent:0.0.0", core.PullIfNotPresent
 		}
-		expectSaid(t, c, w, "ErrImagePull", `Failed to pull image "localhost/neuron-agent:0.0.0"`)
+		expectExplained(t, c, w, "an image cannot be pulled", "ErrImagePull", `Failed to pull image "localhost/neuron-agent:0.0.0"`)
 	})
+	t.Run("Waiting", func(t *testing.T) { expectWaiting(t, c, trn1) })
 	t.Run("DeviceFails", func(t *testing.T) { expectDeviceFails(t, c, trn1) })
 	t.Run("DeviceNodeGone", func(t *testing.T) { expectNodeGone(t, c, trn1) })
 	t.Run("EFAUnbound", func(t *testing.T) { expectUnbound(t, c, trn1) })
@@ -59,12 +62,49 @@ func onNode(name string, n *cluster.Node, ask cluster.Ask) cluster.Workload {
 	return w
 }
 
-// expectSaid starts a pod that comes to nothing, waits until kubectl describe says why, and deletes it.
-func expectSaid(t *testing.T, c *cluster.Cluster, w cluster.Workload, phrases ...string) {
+// expectExplained starts a pod that comes to nothing, waits until kubectl describe says why and kubectl neuron why what that means, and
+// deletes it.
+func expectExplained(t *testing.T, c *cluster.Cluster, w cluster.Workload, meaning string, phrases ...string) {
 	t.Helper()
 	c.StartPod(t, w)
 	said := c.AwaitSaid(t, phrases, "describe", "pod", w.Name)
 	t.Logf("SAID %s\n%s", w.Name, saidOf(said))
+	expectWhySays(t, c, w.Name, meaning)
+	c.DeletePod(t, "default", w.Name)
+}
+
+// expectWhySays: events come after what they are about.
+func expectWhySays(t *testing.T, c *cluster.Cluster, pod, meaning string) {
+	t.Helper()
+	cluster.Eventually(t, cluster.Patience, "kubectl neuron why "+pod+" says "+meaning, func() error {
+		text, status := kubectlNeuron(t, c, "why", pod)
+		if status > 2 || !strings.Contains(string(text), meaning) {
+			return fmt.Errorf("status %d: %s", status, text)
+		}
+		return nil
+	})
+}
+
+// expectWaiting: the other rows about pods that stay Pending.
+func expectWaiting(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
+	n.ExpectAllocatable(t, wholeTrn1)
+	c.StartPod(t, onNode("holds-12", n, cluster.Ask{cluster.Neuron: "12"}))
+	c.ReportsOf(t, "default", "holds-12")
+	expectExplained(t, c, onNode("wants-8", n, cluster.Ask{cluster.Neuron: "8"}), "held by default/holds-12 (12)", "FailedScheduling")
+	n.ExpectAllocatable(t, cluster.Counts{Cores: 8, Devices: 16, EFAs: 8})
+	expectExplained(t, c, onNode("wants-cores", n, cluster.Ask{cluster.NeuronCore: "9"}),
+		"since pods hold the hardware by aws.amazon.com/neuron; held by default/holds-12 (12)", "FailedScheduling")
+	c.DeletePod(t, "default", "holds-12")
+	n.ExpectAllocatable(t, wholeTrn1)
+
+	c.Kubectl(t, "taint", "node", n.Name, "aws.amazon.com/neuron=true:NoSchedule")
+	defer c.Kubectl(t, "taint", "node", n.Name, "aws.amazon.com/neuron-")
+	expectExplained(t, c, onNode("no-toleration", n, cluster.Ask{cluster.Neuron: "1"}),
+		"a toleration of aws.amazon.com/neuron=true:NoSchedule: it then fits on "+n.Name, "FailedScheduling", "untolerated taint")
+	w := onNode("no-scheduler", n, cluster.Ask{cluster.Neuron: "1"})
+	w.Adjust = func(pod *core.PodSpec) { pod.SchedulerName = "nobody" }
+	c.StartPod(t, w)
+	expectWhySays(t, c, w.Name, "its schedulerName (nobody) is not installed")
 	c.DeletePod(t, "default", w.Name)
 }
 
@@ -106,6 +146,7 @@ func expectNodeGone(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 	_, _ = c.TryKubectl("exec", r.name, "--", "/bin/busybox", "kill", "1")
 	said := c.AwaitSaid(t, []string{"Error", "/dev/neuron" + r.held[cluster.Neuron][0], "no such file or directory"}, "describe", "pod", r.name)
 	t.Logf("SAID %s\n%s", r.name, saidOf(said))
+	expectWhySays(t, c, r.name, "restart udev or load the driver")
 	n.Inject(t, "neuron"+r.held[cluster.Neuron][0], "heal")
 	c.DeletePod(t, "default", r.name)
 	n.ExpectAllocatable(t, wholeTrn1)
@@ -224,6 +265,11 @@ func expectAgentAway(t *testing.T, c *cluster.Cluster, n *cluster.Node, manifest
 		return err
 	})
 	t.Logf("SAID %s\n%s", w.Name, saidOf(c.Kubectl(t, "describe", "pod", w.Name)))
+	text, status := kubectlNeuron(t, c, "why", w.Name)
+	if status != 1 || !strings.Contains(string(text), "which is final for this pod") {
+		t.Errorf("kubectl neuron why %s: status %d, %s", w.Name, status, text)
+	}
+	t.Logf("SAID kubectl neuron why %s\n%s", w.Name, text)
 }
 
 // between returns the lines of a text from one that begins with first until one that begins with last.

@@ -8,6 +8,7 @@
 
 #include "agent/allocator/allocator.h"
 #include "agent/core/hardware.h"
+#include "agent/kube/answers.h"
 #include "agent/model/resource.h"
 
 namespace neuron::fleet {
@@ -122,14 +123,25 @@ int number_attribute(const SliceDevice& device, const char* name) {
   return number <= kMost ? static_cast<int>(number) : -1;
 }
 
-// Indices of devices and names of interfaces in a pool, and which of them are in claims or unhealthy.
+// Indices of devices and names of interfaces in a pool, and which of them are in claims or unhealthy; the cores of each
+// device, all and those in claims.
 struct PoolUnits {
   std::set<int> devices, held, unhealthy;
   std::set<std::string> efas, held_efas, unhealthy_efas;
+  std::map<int, std::int64_t> cores, held_cores;
 };
+
+constexpr std::int64_t kMostCores = 1024;  // of a device: larger numbers are senseless
+
+std::int64_t cores_in(const Labels& quantities) {
+  const auto found = quantities.find("cores");
+  const auto cores = found == quantities.end() ? std::nullopt : kube::parse_quantity(found->second);
+  return std::clamp<std::int64_t>(cores.value_or(0), 0, kMostCores);
+}
 
 PoolUnits units_of(const Pool& pool) {
   PoolUnits units;
+  std::map<int, std::int64_t> single;  // devices for one core each
   for (const SliceDevice& device : pool.devices) {
     const std::string type = text_attribute(device, "resourceType");
     const bool is_unhealthy = text_attribute(device, "health") == "unhealthy";
@@ -140,22 +152,51 @@ PoolUnits units_of(const Pool& pool) {
     } else if ((type == "neuron_device" || type == "neuron_core") && index >= 0) {
       units.devices.insert(index);
       if (is_unhealthy && type == "neuron_device") units.unhealthy.insert(index);
+      if (type == "neuron_core") ++single[index];
+      if (type == "neuron_device") units.cores[index] = cores_in(device.capacity);
     }
   }
+  for (const auto& [index, cores] : single) units.cores.try_emplace(index, cores);
   return units;
 }
 
-void hold(PoolUnits& units, const std::string& device) {
-  const auto name = core::parse_pool_name(device);
+// `cores` of a device; 0: all.
+void hold_device(PoolUnits& units, int index, std::int64_t cores) {
+  units.held.insert(index);
+  std::int64_t& held = units.held_cores[index];
+  held = std::min(held + (cores > 0 ? cores : kMostCores), kMostCores);
+}
+
+void hold(PoolUnits& units, const AllocatedDevice& device) {
+  const auto name = core::parse_pool_name(device.device);
   if (!name) return;
-  if (std::holds_alternative<core::EfaName>(*name)) units.held_efas.insert(device);
-  if (std::holds_alternative<core::NodeName>(*name)) units.held = units.devices;
-  if (const auto* one = std::get_if<core::DeviceName>(&*name)) units.held.insert(one->device);
-  if (const auto* one = std::get_if<core::CoreName>(&*name)) units.held.insert(one->device);
+  if (std::holds_alternative<core::EfaName>(*name)) units.held_efas.insert(device.device);
+  if (const auto* one = std::get_if<core::DeviceName>(&*name)) {
+    hold_device(units, one->device, cores_in(device.consumed_capacity));
+  }
+  if (const auto* one = std::get_if<core::CoreName>(&*name)) hold_device(units, one->device, 1);
+  if (std::holds_alternative<core::NodeName>(*name)) {
+    for (const int index : units.devices) hold_device(units, index, 0);
+  }
   if (const auto* one = std::get_if<core::GroupName>(&*name)) {
     const int indices = units.devices.empty() ? 0 : *units.devices.rbegin() + 1;
-    for (const int member : core::members_of(*one, indices)) units.held.insert(member);
+    for (const int member : core::members_of(*one, indices)) hold_device(units, member, 0);
   }
+}
+
+// nullopt where the cores of a device are not known.
+std::optional<Units> count_cores(const PoolUnits& units) {
+  Units all;
+  for (const int index : units.devices) {
+    const auto found = units.cores.find(index);
+    if (found == units.cores.end() || found->second == 0) return std::nullopt;
+    const auto held = units.held_cores.find(index);
+    const std::int64_t taken = held == units.held_cores.end() ? 0 : std::min(held->second, found->second);
+    all.total += static_cast<int>(found->second);
+    all.held += static_cast<int>(taken);
+    all.unhealthy += units.unhealthy.contains(index) ? static_cast<int>(found->second - taken) : 0;
+  }
+  return all;
 }
 
 template <typename T>
@@ -173,7 +214,7 @@ std::map<std::string, NodeCounts> count_pools(const Fleet& fleet) {
   for (const Claim& claim : fleet.claims) {
     for (const AllocatedDevice& device : claim.devices) {
       const auto pool = pools.find({device.driver, device.pool});
-      if (pool != pools.end() && !device.admin_access) hold(pool->second, device.device);
+      if (pool != pools.end() && !device.admin_access) hold(pool->second, device);
     }
   }
   std::map<std::string, NodeCounts> counts;
@@ -183,9 +224,10 @@ std::map<std::string, NodeCounts> count_pools(const Fleet& fleet) {
     const PoolUnits& units = found->second;
     NodeCounts& one = counts[pool.node];
     one.devices = count_sets(units.devices, units.held, units.unhealthy);
+    one.cores = count_cores(units);
     one.efas = count_sets(units.efas, units.held_efas, units.unhealthy_efas);
     one.unhealthy = static_cast<int>(units.unhealthy.size() + units.unhealthy_efas.size());
-    if (fleet.claims_partial) one.devices = one.efas = std::nullopt;
+    if (fleet.claims_partial) one.devices = one.cores = one.efas = std::nullopt;
   }
   return counts;
 }

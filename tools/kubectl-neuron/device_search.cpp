@@ -71,7 +71,7 @@ Fitness DeviceSearch::state_of(const ClaimRequest& wish, const Stock& stock) con
       const auto found = sets.find(set);
       const auto left = found == sets.end() ? std::map<std::string, std::int64_t>{} : found->second;
       const auto one = left.find(name);
-      const std::int64_t use = kube::parse_quantity(text).value_or(0);
+      const std::int64_t use = amount_of(text);
       if (use > (one == left.end() ? 0 : one->second)) return Fitness::counters;
     }
   }
@@ -314,7 +314,7 @@ void DeviceSearch::note_distinct(const Chosen& one, bool is_taken) {
 void DeviceSearch::change_counters(const Stock& stock, std::int64_t sign) {
   for (const auto& [set, uses] : stock.device->consumes) {
     for (const auto& [name, text] : uses) {
-      stocks_.counters[stock.pool][set][name] -= sign * kube::parse_quantity(text).value_or(0);
+      stocks_.counters[stock.pool][set][name] -= sign * amount_of(text);
     }
   }
 }

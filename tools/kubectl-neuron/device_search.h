@@ -124,4 +124,9 @@ class DeviceSearch {
 // Whether a device has left what a request consumes of it; nullopt: as consumption().
 [[nodiscard]] std::optional<bool> has_capacity(const ClaimRequest& wish, const Stock& stock);
 
+// A quantity of a capacity or counter; 0 where the text is none, or negative.
+[[nodiscard]] std::int64_t amount_of(const std::string& text);
+// Cores that no claim has, of a device that has them as a capacity.
+[[nodiscard]] std::int64_t cores_left(const Stock& stock);
+
 }  // namespace neuron::fleet

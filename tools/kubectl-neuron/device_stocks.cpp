@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <tuple>
 
@@ -9,22 +10,48 @@
 namespace neuron::fleet {
 namespace {
 
+std::optional<std::int64_t> parse(const std::string& text) {
+  const auto value = kube::parse_quantity(text);
+  return value && *value >= 0 ? value : std::nullopt;
+}
+
 std::optional<std::int64_t> quantity(const Labels& quantities, const std::string& name) {
   const auto found = quantities.find(name);
-  return found == quantities.end() ? std::nullopt : kube::parse_quantity(found->second);
+  return found == quantities.end() ? std::nullopt : parse(found->second);
+}
+
+// As much as can be counted, where it is more.
+void add(std::int64_t& sum, std::int64_t more) {
+  if (__builtin_add_overflow(sum, more, &sum)) sum = std::numeric_limits<std::int64_t>::max();
+}
+
+// A pod may have several shares of a device, and is one holder of it.
+void add_holder(Stock& stock, const std::string& name) {
+  if (std::ranges::find(stock.holders, name) == stock.holders.end()) stock.holders.push_back(name);
 }
 
 void add_claim(const Claim& claim, Stock& stock, const AllocatedDevice& device) {
   if (device.admin_access) return;
   if (!stock.device->multiple || device.consumed_capacity.empty()) stock.held = true;
   for (const auto& [name, text] : device.consumed_capacity) {
-    stock.consumed[name] += kube::parse_quantity(text).value_or(0);
+    add(stock.consumed[name], amount_of(text));
   }
-  for (const std::string& pod : claim.reserved_for) stock.holders.push_back(claim.claim_namespace + "/" + pod);
-  if (claim.reserved_for.empty()) stock.holders.push_back("claim " + claim.claim_namespace + "/" + claim.name);
+  for (const std::string& pod : claim.reserved_for) add_holder(stock, claim.claim_namespace + "/" + pod);
+  if (claim.reserved_for.empty()) add_holder(stock, "claim " + claim.claim_namespace + "/" + claim.name);
 }
 
 }  // namespace
+
+std::int64_t amount_of(const std::string& text) {
+  return parse(text).value_or(0);
+}
+
+std::int64_t cores_left(const Stock& stock) {
+  const std::int64_t all = quantity(stock.device->capacity, "cores").value_or(0);
+  if (stock.held || !stock.device->multiple) return stock.held ? 0 : all;
+  const auto used = stock.consumed.find("cores");
+  return used == stock.consumed.end() ? all : std::max<std::int64_t>(all - used->second, 0);
+}
 
 std::optional<bool> has_capacity(const ClaimRequest& wish, const Stock& stock) {
   const auto need = consumption(wish, *stock.pool, *stock.device);
@@ -45,7 +72,7 @@ std::optional<std::map<std::string, std::int64_t>> consumption(const ClaimReques
     asked[name.starts_with(own) ? name.substr(own.size()) : name] = text;
   }
   for (const auto& [name, text] : asked) {
-    const auto need = kube::parse_quantity(text), have = quantity(device.capacity, name);
+    const auto need = parse(text), have = quantity(device.capacity, name);
     if (!need || !have) return std::nullopt;
     all[name] = *need;
   }
@@ -53,7 +80,7 @@ std::optional<std::map<std::string, std::int64_t>> consumption(const ClaimReques
   for (const auto& [name, text] : device.capacity) {
     // The policies of this driver's slices: of the cores all by default, of the memory none.
     const bool none = name == "memory" && device.attributes.contains("resourceType");
-    if (!asked.contains(name)) all[name] = none ? 0 : kube::parse_quantity(text).value_or(0);
+    if (!asked.contains(name)) all[name] = none ? 0 : amount_of(text);
   }
   return all;
 }
@@ -64,7 +91,7 @@ Stocks stocks_of(const NodeState& state) {
   for (const Pool& pool : state.pools) {
     auto& counters = stocks.counters[&pool];
     for (const auto& [set, values] : pool.counters) {
-      for (const auto& [name, text] : values) counters[set][name] = kube::parse_quantity(text).value_or(0);
+      for (const auto& [name, text] : values) counters[set][name] = amount_of(text);
     }
     for (const SliceDevice& device : pool.devices) {
       places[{pool.driver, pool.name, device.name}] = stocks.devices.size();
@@ -81,7 +108,8 @@ Stocks stocks_of(const NodeState& state) {
       if (device.admin_access || !counted.insert(at->second).second) continue;
       for (const auto& [set, uses] : stock.device->consumes) {
         for (const auto& [name, text] : uses) {
-          stocks.counters[stock.pool][set][name] -= kube::parse_quantity(text).value_or(0);
+          std::int64_t& left = stocks.counters[stock.pool][set][name];
+          left = std::max<std::int64_t>(left - amount_of(text), 0);
         }
       }
     }

@@ -132,8 +132,13 @@ void share_claims(const Pod& pod, const Verdict& verdict, const NodeState& state
 [[nodiscard]] std::vector<Obstacle> count_obstacles(const Fleet& fleet, const Pod& pod, const NodeState& state);
 // Units of a resource that no pod has, as far as the node counts it.
 [[nodiscard]] std::int64_t free_units(const NodeState& state, const std::string& resource);
-// Devices of the node's pools that are free for the first request of the pod; by claim alone.
-[[nodiscard]] std::int64_t free_devices(const Fleet& fleet, const Pod& pod, const NodeState& state);
+// What no claim has of the node's pools, and the first request of the pod could be about: devices, or cores where it
+// asks for cores of shared devices. By claim alone.
+struct FreeByClaim {
+  std::int64_t units = 0;
+  bool is_cores = false;
+};
+[[nodiscard]] FreeByClaim free_by_claim(const Fleet& fleet, const Pod& pod, const NodeState& state);
 // Logical cores of a device, from the agent's report, else the node's counts, else the instance type; 0: unknown.
 [[nodiscard]] std::int64_t cores_per_device(const NodeState& state);
 // Pods' units of one name reduce the other: by at least so many units of `resource`.

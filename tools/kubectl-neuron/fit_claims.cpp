@@ -252,15 +252,25 @@ std::vector<Obstacle> doubts(DeviceSearch& search) {
 
 }  // namespace
 
-std::int64_t free_devices(const Fleet& fleet, const Pod& pod, const NodeState& state) {
+FreeByClaim free_by_claim(const Fleet& fleet, const Pod& pod, const NodeState& state) {
   std::vector<Obstacle> unused;
   std::vector<WantedClaim> wanted = wanted_claims(fleet, pod, state, unused);
   add_resources(fleet, pod, state, wanted);
-  if (wanted.empty() || state.pools.empty()) return 0;
+  if (wanted.empty() || state.pools.empty()) return {};
   DeviceSearch search(fleet, state, std::move(wanted));
   const std::vector<const ClaimRequest*> requests = alternatives(search.claims().front());
-  if (requests.empty()) return 0;
-  return std::ranges::count(search.rate(*requests.front()), Fitness::free, &Rated::fitness);
+  if (requests.empty()) return {};
+  const std::vector<Rated> rated = search.rate(*requests.front());
+  const bool is_share = std::ranges::any_of(requests.front()->capacity, [](const auto& one) {
+    return one.first == "cores" || one.first.ends_with("/cores");
+  });
+  if (!is_share) return {std::ranges::count(rated, Fitness::free, &Rated::fitness), false};
+  FreeByClaim cores{0, true};
+  for (std::size_t i = 0; i < rated.size(); ++i) {
+    const bool is_open = rated[i].fitness == Fitness::free || rated[i].fitness == Fitness::capacity;
+    if (is_open) cores.units += cores_left(search.stocks().devices[i]);
+  }
+  return cores;
 }
 
 std::vector<Obstacle> claim_obstacles(const Fleet& fleet, const Pod& pod, const NodeState& state,

@@ -166,8 +166,9 @@ void add_stranded(const Fleet& rules, const Pod& pod, const Filling& filling, st
     for (const NodeState& state : filling.states()) {
       if (std::ranges::find(group.nodes, state.node.name) == group.nodes.end()) continue;
       const bool by_claim = !pod.claims.empty() || is_by_claim(rules, state.node, resource);
-      const std::int64_t free = by_claim ? free_devices(rules, pod, state) : free_units(state, resource);
-      one.unit = by_claim ? "devices by claim" : resource;
+      const FreeByClaim claimed = by_claim ? free_by_claim(rules, pod, state) : FreeByClaim{};
+      const std::int64_t free = by_claim ? claimed.units : free_units(state, resource);
+      one.unit = !by_claim ? resource : claimed.is_cores ? "cores by claim" : "devices by claim";
       one.free += free;
       if (free > 0) one.nodes.push_back(state.node.name);
     }

@@ -36,7 +36,7 @@ struct TypeCount {
 // Free hardware that no pod of more_of can use, on nodes with the same obstacles. Passive data.
 struct Stranded {
   std::vector<std::string> nodes;
-  std::string unit;  // "aws.amazon.com/neuron", "devices by claim"
+  std::string unit;  // "aws.amazon.com/neuron", "devices by claim", "cores by claim"
   std::int64_t free = 0;
   std::string why;
 };

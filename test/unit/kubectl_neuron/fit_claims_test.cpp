@@ -206,29 +206,6 @@ TEST(FitClaims, CountersKeepDevicesAndCoresApart) {
   EXPECT_THAT(kinds_of(fit_on(fleet, kPod, "a")), ElementsAre(Kind::together));
 }
 
-TEST(FitClaims, SharesOfDevices) {
-  Fleet fleet = one_node();
-  for (SliceDevice& device : fleet.pools[0].devices) {
-    device.multiple = device.attributes["resourceType"].text == "neuron_device";
-    if (device.multiple) device.attributes["whole"].flag = true;
-  }
-  ClaimRequest share = request_of("core.neuron.aws.com", 16);
-  share.capacity = {{"cores", "1"}};
-  add_template(fleet, "t", {share});
-  NodeState state = node_states(fleet)[0];
-  Pod second = kPod, third = kPod;
-  second.name = "p2";
-  third.name = "p3";
-  place(fleet, kPod, fit(fleet, kPod, state), state);
-  const Verdict again = fit(fleet, second, state);
-  ASSERT_EQ(again.answer, Answer::yes) << "a core of each is left";
-  EXPECT_EQ(again.devices[0].devices[0].consumed_capacity.at("cores"), "1");
-  place(fleet, second, again, state);
-  EXPECT_THAT(kinds_of(fit(fleet, third, state)), ElementsAre(Kind::capacity));
-  add_template(fleet, "t", {request_of("neuron.aws.com")});
-  EXPECT_EQ(fit(fleet, third, state).answer, Answer::no) << "without a capacity it wants a device alone";
-}
-
 TEST(FitClaims, ResourcesByClass) {
   Fleet fleet = one_node();
   const Pod pod = pod_of("p", {{kNeuron, 4}, {kEfa, 1}});

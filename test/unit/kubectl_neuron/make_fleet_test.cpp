@@ -148,6 +148,48 @@ TEST(MakeFleet, CountsByTheSlicesWithoutTheAgentsDocument) {
   EXPECT_FALSE(counts.is_exact);
 }
 
+// Devices 0 and 1 are shared by their cores, 2 is held alone; of 3 a pod has a core that it asked for twice.
+TEST(MakeFleet, SharesOfADeviceAddUp) {
+  std::vector<json> devices, results;
+  for (int i = 0; i < 6; ++i) {
+    devices.push_back({{"name", "neuron-device-" + std::to_string(i)},
+                       {"allowMultipleAllocations", true},
+                       {"attributes",
+                        {{"resourceType", {{"string", "neuron_device"}}},
+                         {"deviceId", {{"int", i}}},
+                         {"health", {{"string", i == 1 || i == 5 ? "unhealthy" : "healthy"}}}}},
+                       {"capacity", {{"cores", {{"value", "4"}}}, {"memory", {{"value", "96Gi"}}}}}});
+  }
+  const auto share = [&](const char* device, const char* cores) {
+    results.push_back({{"request", "r"}, {"driver", "neuron.aws.com"}, {"pool", "n1"}, {"device", device}});
+    if (*cores != '\0') results.back()["consumedCapacity"] = {{"cores", cores}, {"memory", "0"}};
+  };
+  share("neuron-device-0", "1");
+  share("neuron-device-0", "2");
+  share("neuron-device-1", "3");
+  share("neuron-device-2", "");
+  share("neuron-device-3", "1");
+  share("neuron-device-3", "9000000000000000000");
+  share("neuron-device-3", "9000000000000000000");
+  json slice = slice_object("a", 1, 1, {});
+  slice["spec"]["devices"] = devices;
+  Documents documents = with_slices({slice});
+  std::vector<json> claims;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const json allocation = {{"devices", {{"results", json::array({results[i]})}}}};
+    claims.push_back({{"metadata", {{"namespace", "team"}, {"name", "c" + std::to_string(i)}}},
+                      {"status", {{"allocation", allocation}}}});
+  }
+  documents.list(Kind::claims) = {page_of(claims)};
+  Fleet fleet = make_fleet(documents);
+  NodeCounts counts = count_node(fleet.nodes.at(0), asked_by_node(fleet));
+  EXPECT_EQ(counts.devices, (Units{6, 4, 1}));
+  EXPECT_EQ(counts.cores, (Units{24, 3 + 3 + 4 + 4, 1 + 4})) << "unhealthy are those that no claim has";
+  fleet.pools[0].devices[4].capacity.clear();
+  counts = count_node(fleet.nodes.at(0), asked_by_node(fleet));
+  EXPECT_FALSE(counts.cores) << "how many device 4 has is not known";
+}
+
 TEST(MakeFleet, ReadsClaimsOfEveryVersionOfTheApi) {
   Documents documents;
   const json exact = {
