@@ -78,7 +78,7 @@ type submission struct {
 	system, file string
 	name         string // instead of the name in the file; empty: as it is
 	selector     string // of its pods
-	life         string // of the probes; empty: stay; "fail": a rank that is ended fails, as torchrun does, others succeed
+	life         string // of the probes; empty: stay; "fail": who is ended fails, as torchrun does, others succeed
 	// Adjust changes the first object further; nil: the spec is as published.
 	adjust func(object map[string]any)
 }
@@ -159,10 +159,11 @@ func replaceProgram(container map[string]any, life string) {
 	}
 	delete(container, "args")
 	container["image"], container["imagePullPolicy"] = cluster.ProbeImage, "Never"
-	container["command"] = append(wrapper(container["command"]), "/probe", container["name"], life)
+	program := []any{"/probe", container["name"], life}
 	if life == "fail" { // a first process without a handler gets no SIGTERM
-		container["command"] = []any{"/bin/busybox", "sh", "-c", fmt.Sprintf("/probe %s stay; exit 1", container["name"])}
+		program = []any{"/bin/busybox", "sh", "-c", fmt.Sprintf("/probe %s stay; exit 1", container["name"])}
 	}
+	container["command"] = append(wrapper(container["command"]), program...)
 	name := map[string]any{"fieldRef": map[string]any{"fieldPath": "metadata.name"}}
 	container["env"] = added(container["env"], map[string]any{"name": "PROBE_POD", "valueFrom": name})
 	container["volumeMounts"] = added(container["volumeMounts"], map[string]any{"name": "out", "mountPath": "/out"})
