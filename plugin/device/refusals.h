@@ -59,7 +59,7 @@ using OrRefusal = tl::expected<T, Refusal>;
 // The unit is listed because a container held it under a name that the node no longer offers it by.
 [[nodiscard]] Refusal not_offered(model::Resource resource, const std::string& id);
 [[nodiscard]] Refusal held(model::Resource resource, const Conflict& conflict);
-// The kubelet offers the unit as free though its own record has a container with it.
+// The kubelet counts the unit as free though its own record has a container with it.
 [[nodiscard]] Refusal given_before(model::Resource resource, const std::string& id, const holdings::Holding& with);
 // An interface; cores that a claim holds are refused by held().
 [[nodiscard]] Refusal claimed(model::Resource resource, const std::string& id, const holdings::Holding& with);

@@ -13,7 +13,7 @@
 #include "tools/kubectl-neuron/node_usage.h"
 #include "tools/screen/view_model.h"
 
-// Contents of `kubectl neuron top`: the fleet's users and their shares. Pure.
+// Contents of `kubectl neuron top`: use of the fleet, by user. Pure.
 namespace neuron::fleet {
 
 using Usages = std::map<std::string, NodeUsage>;  // by node name

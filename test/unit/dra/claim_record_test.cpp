@@ -319,7 +319,7 @@ TEST(LockedRecordFile, ALockThatOwnCallsHadSaysSo) {
   std::jthread slow([&] {
     EXPECT_TRUE(claims.edit([&](RecordFile&) {
       slow_began.set_value();
-      while (!other_calls) std::this_thread::yield();
+      other_calls.wait(false);
       std::promise<void> never;
       never.get_future().wait_for(25 * kPatience);  // a slow disk
       std::filesystem::remove(path);
@@ -330,6 +330,7 @@ TEST(LockedRecordFile, ALockThatOwnCallsHadSaysSo) {
   });
   slow_began.get_future().wait();
   other_calls = true;
+  other_calls.notify_one();
   const auto done = claims.edit([](RecordFile&) { return Result<void>(); });
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, ErrorCode::unavailable);

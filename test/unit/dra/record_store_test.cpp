@@ -4,6 +4,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <semaphore>
+
 #include "agent/base/workers.h"
 #include "plugin/dra/claim/claim_upkeep.h"
 #include "test/unit/dra/claims_fixture.h"
@@ -183,16 +185,18 @@ TEST_F(CdiNodesTest, FollowTheInterfaceWhenNumbersAreSwapped) {
 TEST_F(CdiNodesTest, FollowAsSoonAsAScanShowsIt) {
   const SystemClock clock;
   Workers workers;
+  std::counting_semaphore<> repairs(0);  // that have ended
   ClaimUpkeep upkeep(agent_->store, agent_->sweep, {cdi(), directory()},
                      {[&workers](std::function<void()> job) { workers.run(std::move(job)); },
-                      [](const std::function<void()>&) {}, [] {}, clock});
+                      [](const std::function<void()>&) {}, [&repairs] { repairs.release(); }, clock});
   const std::jthread keeping([&](const std::stop_token& stop) { upkeep.run(stop); });
   ASSERT_TRUE(upkeep.await_first());
   change_node([](model::HostScan& host) { std::swap(host.efas[0].uverbs, host.efas[1].uverbs); });
   const std::string now = node_path(0);
   upkeep.node_changed();
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (path() != now && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  while (path() != now && repairs.try_acquire_until(until)) {
+  }
   EXPECT_EQ(path(), now);
 }
 
