@@ -20,7 +20,7 @@
 #     versions    device plugin and claims on Kubernetes 1.33 to 1.37, containerd 1.7, kubelets that are older than their API server, an
 #                 upgrade under running pods: an hour, and as long again to build them the first time
 #     queues      Volcano, JobSet, MPI operator, training operator, LeaderWorkerSet and Kueue in front of four nodes; the catalogue in
-#                 Karpenter's scheduling simulation: 10 minutes, and 45 to build them the first time
+#                 Karpenter's scheduling simulation: 15 minutes, and 45 to build them the first time
 #     attack      attacks on simulated nodes: an hour
 #     chaos       faults in a cluster: an hour
 #     image       a second build from nothing, compared; arm64 under qemu: half an hour

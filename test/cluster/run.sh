@@ -96,7 +96,7 @@ rm -rf "$out"/shard.* "$out"/output.* "$out/failed"
 "$out/cluster.test" -test.list "$(echo "$only" | sed 's,/[^|]*,,g')" | grep '^Test' | sort >"$out/tests" || true
 
 # build_queueing SYSTEM: its programs from its own folder in the module cache, with the versions of its own go.mod; and, named as the
-# system, the one that stands beside our go.mod, if there is one.
+# system, the one that stands beside our go.mod, if there is one; and the Python packages of requirements.txt.
 build_queueing() {
   pins=$here/queueing/$1 into=$out/queueing/$1
   [ -e "$pins/go.mod" ] || { echo "run.sh: no queueing system $1 in queueing/" >&2; exit 2; }
@@ -109,6 +109,18 @@ build_queueing() {
     (cd "$folder" && export GOFLAGS=-mod=readonly && built "" "$into/${package##*/}" "$package") || missing "$package did not build (module download needs a network)"
   done
   [ ! -e "$pins/main.go" ] || (cd "$pins" && built "" "$into/$1" .) || missing "$1 did not build (module download needs a network)"
+  [ ! -e "$pins/requirements.txt" ] || install_python
+}
+install_python() {
+  if ! cmp -s "$pins/requirements.txt" "$into/python/requirements.txt"; then
+    python=/usr/bin/python3 # Debian's: another on PATH may be without venv
+    [ -x "$python" ] || python=python3
+    rm -rf "$into/python"
+    { "$python" -m venv "$into/python" && "$into/python/bin/python" -m pip install --quiet --retries 1 -r "$pins/requirements.txt"; } >&2 ||
+      missing "Python packages of $pins/requirements.txt (needs python3-venv and a network)"
+    cp "$pins/requirements.txt" "$into/python/"
+  fi
+  ln -sfn "$into/python/bin/torchx" "$out/torchx"
 }
 queueing=${CLUSTER_QUEUEING:-}
 for pins in "$here"/queueing/*/go.mod; do

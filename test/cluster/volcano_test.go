@@ -30,13 +30,14 @@ func bert(name string) submission {
 	return submission{system: "volcano", file: "bert.yaml", name: name, selector: "volcano.sh/job-name=" + name}
 }
 
-// TestVolcano: BERT pretraining as TorchX submits it, in a queue of three nodes on a cluster of four.
+// TestVolcano: BERT pretraining that TorchX submits, in a queue of three nodes on a cluster of four.
 func TestVolcano(t *testing.T) {
 	cluster.NeedsSystem(t, volcano.Name)
 	c := cluster.Get(t)
 	nodes := startFour(t, c)
 	c.StartSystem(t, volcano)
-	typeRecipe(t, c, nodes, "BERT on Volcano", "pretrain:1", "volcano.sh/job-name=bert", 2, cluster.Counts{Devices: 16, EFAs: 8})
+	typeRecipe(t, c, nodes, "BERT by TorchX on Volcano", "pretrain:1", "app.kubernetes.io/name=bert", 2, cluster.Counts{Devices: 16, EFAs: 8})
+	expectWrittenByTorchX(t, c)
 	submit(t, c, submission{system: volcano.Name, file: "queue.yaml"})
 	first := bert("bert-probe")
 	withdraw := submit(t, c, first)

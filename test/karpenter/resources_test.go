@@ -22,12 +22,17 @@ func asking(name string, a ask) *core.Pod {
 		{Name: "main", Image: "x", Resources: core.ResourceRequirements{Limits: limits, Requests: limits}}}}}
 }
 
-// TestOverlaysAreValid: one for each type, all accepted by Karpenter's own controller.
+// TestOverlaysAreValid: one for each type, without interfaces for each with devices, all accepted by Karpenter's own controller.
 func TestOverlaysAreValid(t *testing.T) {
-	for _, choice := range [][]string{nil, {"--lnc", "1"}, {"--core-devices", "none"}, {"--neurondevice", "--resources", "neurondevice"}} {
-		all := overlays(t, choice...)
-		if types := allTypes(t); len(all) != len(types) {
-			t.Errorf("%v: %d overlays of %d types", choice, len(all), len(types))
+	types := allTypes(t)
+	withDevices := slices.DeleteFunc(slices.Clone(types), func(f facts) bool { return f.Devices.Count == 0 })
+	for i, choice := range [][]string{nil, {"--lnc", "1"}, {"--core-devices", "none"}, {"--neurondevice", "--resources", "neurondevice"}} {
+		all, want := overlays(t, choice...), types
+		if i == 3 {
+			want = withDevices
+		}
+		if len(all) != len(want) {
+			t.Errorf("%v: %d overlays of %d types", choice, len(all), len(want))
 		}
 		s := start(t, all, nil, true)
 		var list v1alpha1.NodeOverlayList

@@ -36,14 +36,16 @@ func WriteProbeImageAs(path, name string, entrypoint ...string) error {
 	if err != nil {
 		return err
 	}
+	stay := []byte("#!/bin/busybox sh\nexec /probe main stay\n")
 	return WriteImage(path, name, entrypoint, []ArchiveFile{
 		{"bin/", 0o755, nil},
+		{"bin/bash", 0o755, stay}, // with which TorchX starts a rank
 		{"bin/busybox", 0o755, busybox},
 		{"out/", 0o777, nil},
 		{"probe", 0o755, probeScript},
 		{"usr/", 0o755, nil},
 		{"usr/sbin/", 0o755, nil},
-		{"usr/sbin/sshd", 0o755, []byte("#!/bin/busybox sh\nexec /probe main stay\n")}, // what the MPI operator starts in a worker
+		{"usr/sbin/sshd", 0o755, stay}, // what the MPI operator starts in a worker
 	})
 }
 
