@@ -21,9 +21,13 @@ const notFound = "NotFound"
 func TestBringUp(t *testing.T) {
 	c := cluster.Get(t)
 	nodes := c.Nodes(t, cluster.Trn1, cluster.Inf2)
+	version := "v1.36.3"
+	if versions := cluster.Versions(); len(versions) > 0 {
+		version = "v" + versions[0] + "."
+	}
 	for i, runtime := range []string{"containerd://2.4.2", "containerd://1.6"} {
 		info := getNode(t, c, nodes[i]).Status.NodeInfo
-		if info.KubeletVersion != "v1.36.3" || !strings.HasPrefix(info.ContainerRuntimeVersion, runtime) {
+		if !strings.HasPrefix(info.KubeletVersion, version) || !strings.HasPrefix(info.ContainerRuntimeVersion, runtime) {
 			t.Errorf("%s: kubelet %s, runtime %s", nodes[i].Name, info.KubeletVersion, info.ContainerRuntimeVersion)
 		}
 	}

@@ -3,7 +3,6 @@ package scenarios
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,7 +11,7 @@ import (
 
 // TestHelm: install, test, upgrade, rollback and uninstall, with a pod that holds devices all the time.
 func TestHelm(t *testing.T) {
-	if _, err := os.Stat(filepath.Join(cluster.Tools(), "helm")); err != nil {
+	if _, err := os.Stat(cluster.Tool("helm")); err != nil {
 		t.Fatal(err, "; test/helm/run.sh --command FILE builds it")
 	}
 	c := cluster.Get(t)

@@ -69,7 +69,7 @@ func theirManifests(t *testing.T) [2]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	neuron, efa, _ := strings.Cut(strings.ReplaceAll(string(text), "TOOLS", cluster.Tools()), "---\n")
+	neuron, efa, _ := strings.Cut(strings.ReplaceAll(string(text), "TOOLS", filepath.Dir(cluster.Tool("awsplugin"))), "---\n")
 	dir := t.TempDir()
 	paths := [2]string{filepath.Join(dir, "neuron.yaml"), filepath.Join(dir, "efa.yaml")}
 	if err := errors.Join(os.WriteFile(paths[0], []byte(neuron), 0o644), os.WriteFile(paths[1], []byte(efa), 0o644)); err != nil {

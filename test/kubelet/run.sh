@@ -5,6 +5,7 @@
 # themselves, containerd, runc and a static busybox (tools/install-deps.sh --test), and Go (test/go.sh installs it).
 # Where a part is missing the suite says SKIPPED and succeeds; with CI=true that fails. Exit code: 0, or 1 when a test
 # failed. KUBELET_DEEP=1 tries more Topology Manager policies, KUBELET_PODS random pods per type (30), KUBELET_SEED the same again.
+# KUBELET_KUBERNETES=1.37 runs that kubelet (test/cluster/kube/*.mod) instead of 1.36.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -31,11 +32,11 @@ out=$top/build/kubelet
 $as_root rm -rf "$out/logs"
 mkdir -p "$out"
 echo "$suite: building Kubernetes (minutes the first time, then from cache)"
-build_kubernetes
+build_kubernetes ${KUBELET_KUBERNETES:-}
 (cd "$here" && nice -n 10 "$go" test -c -o "$out/kubelet.test" .) || missing "the suite did not build"
 
 status=0
-$as_root env NEURON_BIN="$bin" KUBELET_BIN="$top/build/cluster/kubelet" KUBELET_LOGS="$out/logs" \
+$as_root env NEURON_BIN="$bin" KUBELET_BIN="$programs/kubelet" KUBELET_LOGS="$out/logs" \
   KUBELET_DEEP="${KUBELET_DEEP:-}" KUBELET_SEED="${KUBELET_SEED:-}" KUBELET_PODS="${KUBELET_PODS:-}" \
   "$out/kubelet.test" -test.v -test.timeout 25m -test.run "$only" >"$out/output.txt" 2>&1 || status=$?
 grep -E '^ *--- |FIGURE|_test.go:|^panic|kubelet suite' "$out/output.txt" || true

@@ -51,7 +51,7 @@ func (c *Cluster) Shell(t testing.TB, line string, variables ...string) string {
 	begin := time.Now()
 	command := exec.Command("/bin/sh", "-e", "-u", "-c", line)
 	command.Dir = env.tree
-	command.Env = append(os.Environ(), "PATH="+env.tools+":"+os.Getenv("PATH"), "KUBECONFIG="+c.Kubeconfig,
+	command.Env = append(os.Environ(), "PATH="+Tools()+":"+env.tools+":"+os.Getenv("PATH"), "KUBECONFIG="+c.Kubeconfig,
 		"KUBECACHEDIR="+env.inWork("kubectl"), "HOME="+t.TempDir())
 	command.Env = append(command.Env, variables...)
 	output, err := command.CombinedOutput()

@@ -126,8 +126,11 @@ func (s settings) inWork(name string) string { return filepath.Join(s.work, name
 // Manifest returns the path of a file below manifests/ in the tree.
 func Manifest(name string) string { return filepath.Join(env.tree, "manifests", name) }
 
-// Tools returns the directory of kubectl and the other programs, which every node has at the same path.
+// Tools returns the directory of kubectl and Kubernetes' other programs, which every node has at the same path.
 func Tools() string { return filepath.Dir(env.kube("", "kubectl")) }
+
+// Tool is a program that the suite has once for all versions of Kubernetes: helm, awsplugin. Every node has it at the same path.
+func Tool(name string) string { return env.tool(name) }
 
 // Versions are the minor versions of Kubernetes that the run was given, that of the cluster first; none: it runs the usual one.
 func Versions() []string { return strings.Fields(os.Getenv("CLUSTER_KUBERNETES")) }

@@ -90,8 +90,11 @@ TEST_F(ClaimSweepTest, NothingIsForgottenWhileTheServerDoesNotAnswer) {
     EXPECT_THAT(sweep(), IsEmpty()) << status;
     api_.heal();
   }
-  api_.fail_next(1, make_error(ErrorCode::deadline_exceeded, "no answer"));
-  EXPECT_THAT(sweep(), IsEmpty());
+  for (const auto why : {ErrorCode::deadline_exceeded, ErrorCode::failed_precondition}) {  // no answer; no token
+    api_.fail_next({.times = fakes::FakeApi::kAlways, .error = make_error(why, "the server was not asked")});
+    EXPECT_THAT(sweep(), IsEmpty());
+    api_.heal();
+  }
 }
 
 // As a server in an upgrade of its control plane does for an API version that it lacks.

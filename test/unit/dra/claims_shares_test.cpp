@@ -268,6 +268,20 @@ TEST_F(ClaimShares, AdminAccessHoldsNoCores) {
   EXPECT_EQ(cdi_device("look"), "uid-look-admin-neuron-device-3");
 }
 
+// Two claims that are gone, and the kubelet lists one of them, by its cores.
+TEST_F(ClaimShares, TheSweepKnowsAShareByItsCores) {
+  EXPECT_EQ(put_and_prepare("a", 3, 1) + put_and_prepare("b", 3, 1), "");
+  model::Allocation& listed = listed_.emplace_back();
+  listed.pod_namespace = "default";
+  listed.resource_name = kDriver;
+  listed.claim = "b";
+  listed.ids = {agent_->store.held_claims().at("uid-b")->devices.at(0).share};
+  for (const char* name : {"a", "b"}) api_.drop(claim_path(name));
+  EXPECT_THAT(*agent_->sweep.sweep(), ElementsAre("default/a (uid uid-a)"));
+  listed.ids = {"neuron-device-3"};
+  EXPECT_THAT(*agent_->sweep.sweep(), ElementsAre("default/b (uid uid-b)"));
+}
+
 TEST_F(ClaimShares, TheNameOfAShareIsNoDevice) {
   put_claim("c", {{"cores", "neuron-device-3-share-0-1"}});
   EXPECT_THAT(prepare("c").error, HasSubstr("is not a device that this driver offers"));

@@ -32,7 +32,7 @@ TEST_F(ClaimsTest, APreparedClaimHasItsFileAndItsIds) {
   EXPECT_TRUE(agent_->store.held_devices().empty());
 }
 
-// The same ids again, and the file is there again, with or without the API server.
+// The same ids again, and the file is there again, also without the API server, or a token for it.
 TEST_F(ClaimsTest, Pain1And24PreparingAgainGivesTheSameAndTheFileAgain) {
   put_claim("a", {{"chips", "neuron-device-2"}});
   const PrepareAnswer first = prepare("a");
@@ -40,9 +40,9 @@ TEST_F(ClaimsTest, Pain1And24PreparingAgainGivesTheSameAndTheFileAgain) {
   leftovers_.set(2, 0, 4096);  // its own container runs by now
   for (const bool is_restarted : {false, true}) {
     if (is_restarted) restart();
-    for (const bool is_api_there : {true, false}) {
-      if (!is_api_there) {
-        api_.fail_next({.times = fakes::FakeApi::kAlways, .error = make_error(ErrorCode::unavailable, "no route")});
+    for (const auto why : {ErrorCode::internal, ErrorCode::unavailable, ErrorCode::failed_precondition}) {
+      if (why != ErrorCode::internal) {
+        api_.fail_next({.times = fakes::FakeApi::kAlways, .error = make_error(why, "no route, or no token")});
       }
       std::filesystem::remove_all(cdi());
       const PrepareAnswer again = prepare("a");
