@@ -16,18 +16,26 @@ func counted(number int64) apiresource.Quantity {
 	return *apiresource.NewQuantity(number, apiresource.DecimalSI)
 }
 
+// amount: half of the pods ask for few, so that many fit beside others.
+func (a *asker) amount(most int) int64 {
+	if a.random.IntN(2) == 0 {
+		most = min(most, 4)
+	}
+	return int64(1 + a.random.IntN(most))
+}
+
 // drawCounts: numbers of one name and perhaps of interfaces, now and then of two names in one container or in two.
 func drawCounts(names ...core.ResourceName) func(*asker, *core.Pod) {
 	return func(a *asker, pod *core.Pod) {
 		first := &pod.Spec.Containers[0]
-		first.Resources.Limits = core.ResourceList{names[a.random.IntN(len(names))]: counted(int64(1 + a.random.IntN(18)))}
+		first.Resources.Limits = core.ResourceList{names[a.random.IntN(len(names))]: counted(a.amount(18))}
 		if a.random.IntN(3) == 0 {
-			first.Resources.Limits[cluster.EFA] = counted(int64(1 + a.random.IntN(10)))
+			first.Resources.Limits[cluster.EFA] = counted(a.amount(10))
 		}
 		if len(names) < 2 || a.random.IntN(4) > 0 {
 			return
 		}
-		other := core.ResourceList{names[a.random.IntN(len(names))]: counted(int64(1 + a.random.IntN(8)))}
+		other := core.ResourceList{names[a.random.IntN(len(names))]: counted(a.amount(8))}
 		if a.random.IntN(2) == 0 {
 			for name, amount := range other {
 				first.Resources.Limits[name] = amount
@@ -44,7 +52,7 @@ func drawCounts(names ...core.ResourceName) func(*asker, *core.Pod) {
 func drawClaimed(a *asker, pod *core.Pod) {
 	if a.random.IntN(4) == 0 {
 		names := []core.ResourceName{cluster.Neuron, cluster.NeuronCore}
-		pod.Spec.Containers[0].Resources.Limits = core.ResourceList{names[a.random.IntN(2)]: counted(int64(1 + a.random.IntN(20)))}
+		pod.Spec.Containers[0].Resources.Limits = core.ResourceList{names[a.random.IntN(2)]: counted(a.amount(20))}
 		return
 	}
 	for place := range 1 + a.random.IntN(5)/4 {
@@ -56,18 +64,18 @@ func drawClaimed(a *asker, pod *core.Pod) {
 func drawShares(a *asker, pod *core.Pod) {
 	for place := range 1 + a.random.IntN(4)/3 {
 		claim := shareOf(strconv.Itoa(1 + a.random.IntN(2)))
-		claim.Requests[0].Exactly.Count = int64(1 + a.random.IntN(18))
+		claim.Requests[0].Exactly.Count = a.amount(18)
 		switch a.random.IntN(6) {
 		case 0:
-			claim = resource.DeviceClaim{Requests: []resource.DeviceRequest{exactly("neurons", "neuron.aws.com", int64(1+a.random.IntN(12)))}}
+			claim = resource.DeviceClaim{Requests: []resource.DeviceRequest{exactly("neurons", "neuron.aws.com", a.amount(12))}}
 		case 1:
 			claim.Requests[0].Exactly.Capacity = nil // alone on each device
 		case 2:
 			second := shareOf(strconv.Itoa(1 + a.random.IntN(2))).Requests[0]
-			second.Name, second.Exactly.Count = "more", int64(1+a.random.IntN(8))
+			second.Name, second.Exactly.Count = "more", a.amount(8)
 			claim.Requests = append(claim.Requests, second)
 		case 3:
-			claim.Requests = append(claim.Requests, exactly("efas", "efa.neuron.aws.com", int64(1+a.random.IntN(9))))
+			claim.Requests = append(claim.Requests, exactly("efas", "efa.neuron.aws.com", a.amount(9)))
 		}
 		a.useClaim(pod, place, claim)
 	}
@@ -85,10 +93,10 @@ func (a *asker) claim() resource.DeviceClaim {
 	match := func(name resource.FullyQualifiedName) []resource.DeviceConstraint {
 		return []resource.DeviceConstraint{{MatchAttribute: &name}}
 	}
-	devices := exactly("neurons", "neuron.aws.com", int64(1+a.random.IntN(18)))
+	devices := exactly("neurons", "neuron.aws.com", a.amount(18))
 	switch a.random.IntN(7) {
 	case 0:
-		return resource.DeviceClaim{Requests: []resource.DeviceRequest{exactly("cores", "core.neuron.aws.com", int64(1+a.random.IntN(9)))}}
+		return resource.DeviceClaim{Requests: []resource.DeviceRequest{exactly("cores", "core.neuron.aws.com", a.amount(9))}}
 	case 1:
 		group := exactly("group", "group.neuron.aws.com", 1)
 		group.Exactly.Selectors = []resource.DeviceSelector{{CEL: &resource.CELDeviceSelector{
@@ -104,7 +112,7 @@ func (a *asker) claim() resource.DeviceClaim {
 	case 4:
 		devices.Exactly.AllocationMode, devices.Exactly.Count = resource.DeviceAllocationModeAll, 0
 	case 5:
-		return resource.DeviceClaim{Requests: []resource.DeviceRequest{devices, exactly("efas", "efa.neuron.aws.com", int64(1+a.random.IntN(9)))}}
+		return resource.DeviceClaim{Requests: []resource.DeviceRequest{devices, exactly("efas", "efa.neuron.aws.com", a.amount(9))}}
 	}
 	return resource.DeviceClaim{Requests: []resource.DeviceRequest{devices}}
 }

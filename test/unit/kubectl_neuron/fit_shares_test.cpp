@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "test/unit/kubectl_neuron/questions.h"
-#include "tools/kubectl-neuron/fit.h"
+#include "tools/kubectl-neuron/plan.h"
 
 namespace neuron::fleet::test {
 namespace {
@@ -115,6 +115,17 @@ TEST(FitShares, CoresThatSharesLeaveAreFree) {
   free = free_by_claim(fleet, kPod, node_states(fleet)[0]);
   EXPECT_FALSE(free.is_cores);
   EXPECT_EQ(free.units, 0);
+}
+
+TEST(FitShares, PlanNamesCoresThatNoPodCanUse) {
+  Fleet fleet = three_of_four_held();
+  add_template(fleet, "t", {cores_of(1, "2")});
+  Manifest manifest;
+  manifest.groups = {{kPod, 1}};
+  const Plan result = plan(fleet, manifest, 0);
+  EXPECT_EQ(exit_status(result), 1);
+  EXPECT_EQ(result.groups.at(0).empty_fleet, 32) << "two on each device of an empty node";
+  EXPECT_THAT(plan_text(result), testing::HasSubstr("16 cores by claim on a: request r needs 1 device"));
 }
 
 }  // namespace
