@@ -122,6 +122,13 @@ std::optional<std::string> Truth::start(const sim::PodSpec& spec, const sim::Pod
   return wrong;
 }
 
+void Truth::passed(const std::string& pod, const std::string& resource, const std::vector<std::string>& ids) {
+  for (Container& one : containers_) {
+    const auto has = one.ids.find(resource);
+    if (one.pod != pod && has != one.ids.end() && intersect(ids, has->second)) one.excepted = true;
+  }
+}
+
 void Truth::end(const std::string& pod) {
   std::erase_if(containers_, [&](const Container& one) { return one.pod == pod; });
 }

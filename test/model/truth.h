@@ -40,6 +40,9 @@ class Truth {
   // The pod's containers start. A sentence when that breaks a rule.
   [[nodiscard]] std::optional<std::string> start(const sim::PodSpec& spec, const sim::PodResult& result,
                                                  Answers answers);
+  // The kubelet passed these ids for `pod`, which it may still refuse: a running container of another pod that has one
+  // of them was given away by the kubelet itself.
+  void passed(const std::string& pod, const std::string& resource, const std::vector<std::string>& ids);
   void end(const std::string& pod);
   // A restarted kubelet knows only the ids in `known`.
   void keep_known(const std::vector<sim::PodView>& known);

@@ -115,6 +115,7 @@ AgentWorld World::agent_world() {
           [this](model::Resource resource, const std::vector<std::string>& ids) {
             if (trace_) say(fmt::format("  agent gives {} {}", model::resource_name(resource), fmt::join(ids, ",")));
             if (std::exchange(checked_life_, agent_life_) != agent_life_) check_ledger("at the first answer");
+            truth_->passed(admitting_, std::string(model::resource_name(resource)), ids);
             Given one{time_.now(), admitting_, {}, std::nullopt};
             for (const std::string& id : ids) {
               if (const auto unit = node_->unit_of(resource, id))
