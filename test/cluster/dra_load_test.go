@@ -40,6 +40,8 @@ type claimLoad struct {
 	mu     sync.Mutex
 	claims map[string]*resource.ResourceClaim // by the uid of the pod that it was made for
 	shares map[string]map[int][]int           // places by the uid of the claim and the device
+	taken  map[string]time.Time               // when the claim was seen allocated, by the uid of the pod
+	freed  map[string]time.Time               // and when not any more
 }
 
 // loadOutcome is what became of them.
@@ -55,6 +57,7 @@ func (l *claimLoad) run(limit time.Duration, meanwhile func()) loadOutcome {
 	ctx, cancel := context.WithCancel(context.Background())
 	watching := sync.WaitGroup{}
 	l.claims, l.shares = map[string]*resource.ResourceClaim{}, map[string]map[int][]int{}
+	l.taken, l.freed = map[string]time.Time{}, map[string]time.Time{}
 	watching.Go(func() { l.watchClaims(ctx) })
 	if l.shared {
 		watching.Go(func() { l.watchShares(ctx) })
@@ -115,12 +118,22 @@ func (l *claimLoad) watchClaims(ctx context.Context) {
 	}
 	cluster.Watched(ctx, begin, func(event watch.Event) {
 		claim, is := event.Object.(*resource.ResourceClaim)
-		if !is || claim.Status.Allocation == nil || len(claim.OwnerReferences) == 0 {
+		if !is || len(claim.OwnerReferences) == 0 {
 			return
 		}
+		pod := string(claim.OwnerReferences[0].UID)
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.claims[string(claim.OwnerReferences[0].UID)] = claim
+		_, was := l.taken[pod]
+		_, is = l.freed[pod]
+		if isFree := claim.Status.Allocation == nil || event.Type == watch.Deleted; isFree && was && !is {
+			l.freed[pod] = time.Now()
+		} else if !isFree && !was {
+			l.taken[pod] = time.Now()
+		}
+		if claim.Status.Allocation != nil {
+			l.claims[pod] = claim
+		}
 	})
 }
 

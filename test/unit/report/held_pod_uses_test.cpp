@@ -51,6 +51,14 @@ TEST_F(HeldPodUses, HoldersWithoutANameAreNotLeftOut) {
   EXPECT_THAT(pods_on_device(report, 2).value(), IsEmpty());
 }
 
+TEST_F(HeldPodUses, SharesOfADeviceAreTheirCores) {
+  const model::Allocation one{"a", "p", "main", "neuron.aws.com", {"neuron-device-3-share-0-0"}, "", "one"};
+  const model::Allocation two{"a", "q", "main", "neuron.aws.com", {"neuron-device-3-share-1-1"}, "", "two"};
+  EXPECT_THAT(
+      pod_uses({one, two}, report_, "neuron.aws.com"),
+      ElementsAre(PodUse{"a", "p", "main", {3}, {6}, {}, "one"}, PodUse{"a", "q", "main", {3}, {7}, {}, "two"}));
+}
+
 TEST_F(HeldPodUses, AnInterfaceThatThisSnapshotLacksIsLeftOut) {
   EXPECT_THAT(pod_uses({held(Resource::efa, {99}, {}, {}, "b/p/main")}, report_), IsEmpty());
 }
