@@ -230,12 +230,13 @@ func expectRights(t *testing.T, c *cluster.Cluster) {
 		shows, reports string // on stdout and stderr; "": nothing
 	}{
 		{"reader", "nodes", 0, "3 nodes; 44 devices: 44 free, 0 held", ""},
-		{"without-proxy", "nodes", 0, "3 nodes without an answer of the agent", "pods/proxy"},
+		{"without-proxy", "nodes", 0, "3 nodes without an answer of the agent (-o wide says why)", ""},
+		{"without-proxy", "nodes -o wide", 0, `User "without-proxy" cannot get resource "pods/proxy"`, ""},
 		{"tenant", "pods", 0, "", "nodes are not known"},
 		{"eve", "nodes", 2, "", `User "eve" cannot list resource "nodes"`},
 	} {
 		cluster.Eventually(t, cluster.Patience, want.user+" sees what the roles allow", func() error {
-			output, errors, status := kubectlNeuronSays(t, c, want.command, "--as", want.user)
+			output, errors, status := kubectlNeuronSays(t, c, append(strings.Fields(want.command), "--as", want.user)...)
 			if status != want.status || !strings.Contains(string(output), want.shows) || !strings.Contains(errors, want.reports) ||
 				want.reports == "" && errors != "" {
 				return fmt.Errorf("status %d: %s%s", status, output, errors)

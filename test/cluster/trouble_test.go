@@ -266,7 +266,8 @@ func expectAgentAway(t *testing.T, c *cluster.Cluster, n *cluster.Node, manifest
 	})
 	t.Logf("SAID %s\n%s", w.Name, saidOf(c.Kubectl(t, "describe", "pod", w.Name)))
 	text, status := kubectlNeuron(t, c, "why", w.Name)
-	if status != 1 || !strings.Contains(string(text), "which is final for this pod") {
+	if status != 1 || !strings.Contains(string(text), "no plugin served the resource") ||
+		!strings.Contains(string(text), "aws.amazon.com/neuron is not offered: no plugin serves it") {
 		t.Errorf("kubectl neuron why %s: status %d, %s", w.Name, status, text)
 	}
 	t.Logf("SAID kubectl neuron why %s\n%s", w.Name, text)

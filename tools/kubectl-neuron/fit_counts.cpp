@@ -89,6 +89,8 @@ class Counts {
     unhealthy.kind = Kind::unhealthy;
     unhealthy.name = resource;
     unhealthy.asked = count ? *count : is_exact ? rest : -1;
+    const bool is_served = allocatable(resource) > 0 || !state_.node.agent_pod.empty();
+    if (!is_served) unhealthy.detail = "not served";
     if (count ? *count > 0 : rest > 0) all.push_back(unhealthy);
     return all;
   }

@@ -95,6 +95,7 @@ std::string words_of_hardware(const Obstacle& one) {
     case Kind::other_name:
       return number(one.asked) + " " + name + " are withheld, since pods hold the hardware by " + detail + held_by(one);
     case Kind::unhealthy:
+      if (!detail.empty()) return name + " is not offered: no plugin serves it, or all of it is unhealthy";
       return one.asked < 0 ? "some " + name + " are unhealthy" : number(one.asked) + " " + name + " unhealthy";
     case Kind::incomplete_pool:
       return "ResourceSlices of the node are missing, so its pool is incomplete";

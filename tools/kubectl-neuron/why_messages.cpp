@@ -53,6 +53,10 @@ constexpr std::array kKubelet = {
         kAgain},
     Row{"previously allocated devices are no longer healthy", "",
         "the kubelet restarted, and a device of the pod had failed", kAgain},
+    Row{"no healthy devices present", "",
+        "no plugin served the resource, or all of its devices were unhealthy: the agent was restarting or is gone, and "
+        "the pod bypassed the scheduler or was placed before the node status changed",
+        "look whether the agent runs on the node; let its controller make another pod"},
     Row{"cannot allocate unhealthy devices", "", "the kubelet restarted, and a device of the pod had failed", kAgain},
     Row{"allocate unregistered device", "",
         "no plugin served the resource: the kubelet or the agent was restarting, or the pod bypassed the scheduler",

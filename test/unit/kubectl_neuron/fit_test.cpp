@@ -91,6 +91,16 @@ TEST(Fit, UnhealthyUnitsAreNamed) {
   EXPECT_EQ(verdict.obstacles[1].asked, 1);
 }
 
+TEST(Fit, WithoutAnAgentNothingIsSaidToBeUnhealthy) {
+  Fleet fleet;
+  add_node(fleet, "a", "trn1.32xlarge");
+  fleet.nodes[0].allocatable[kNeuron] = 0;
+  const auto words = [&] { return words_of(fit_on(fleet, pod_of("p", {{kNeuron, 1}}), "a").obstacles.back()); };
+  EXPECT_EQ(words(), "aws.amazon.com/neuron is not offered: no plugin serves it, or all of it is unhealthy");
+  fleet.nodes[0].agent_pod = "kube-system/agent";
+  EXPECT_EQ(words(), "16 aws.amazon.com/neuron unhealthy");
+}
+
 TEST(Fit, TheAgentKnowsOfUnhealthyDevicesBeforeTheNodesStatus) {
   Fleet fleet = one_node();
   report::NodeReport report;

@@ -107,8 +107,7 @@ std::vector<Row> rows_of_refused() {
        [] {
          return refused(
              "rpc error: code = FailedPrecondition desc = aws.amazon.com/neuroncore: the container was just allocated "
-             "2 "
-             "cores through aws.amazon.com/neuron, which are the same hardware; request all cores");
+             "2 cores through aws.amazon.com/neuron, which are the same hardware; request all cores");
        },
        "ask for all cores of as many devices through both resources"},
       {"Held under the other name",
@@ -119,7 +118,8 @@ std::vector<Row> rows_of_refused() {
              "through aws.amazon.com/neuron until that container ends");
        },
        "a container holds the hardware under the other resource name"},
-      {"No plugin for the resource", [] { return refused("can't allocate unregistered device aws.amazon.com/neuron"); },
+      {"No plugin for the resource",
+       [] { return refused("no healthy devices present; cannot allocate unhealthy devices aws.amazon.com/neuron"); },
        "no plugin served the resource"},
       {"`requested number of devices unavailable",
        [] {
