@@ -77,7 +77,7 @@ _neuron_agent() {
       ;;
     --output | -o)
       local forms="text json"
-      [ "$command" != catalogue ] || forms="text json yaml slices overlays"
+      [ "$command" != catalogue ] || forms="text json yaml slices overlays tags"
       mapfile -t COMPREPLY < <(compgen -W "$forms" -- "$current")
       return
       ;;

@@ -242,6 +242,23 @@ Catalogue overlays_report(const Types& types, const Options& options) {
   return {{Verdict::good, dump(list), ""}, {}};
 }
 
+// ---- Tags
+
+// By type: the tags of an Auto Scaling group from which cluster-autoscaler knows the resources of a node to come.
+Catalogue tags_report(const Types& types, const Options& options) {
+  Json all = Json::object();
+  for (const core::InstanceType* type : types) {
+    const grant::NodeUnits node = node_of(*type, lnc_of(*type, options), options);
+    const Json offered = resources_json(node, options.offer_policy());
+    Json tags = Json::object();
+    for (const auto& [name, units] : offered.items()) {
+      tags["k8s.io/cluster-autoscaler/node-template/resources/" + name] = units.dump();
+    }
+    if (!tags.empty()) all[type->name] = std::move(tags);
+  }
+  return {{Verdict::good, dump(all), ""}, {}};
+}
+
 // ---- Slices
 
 nlohmann::json slices_of(const core::InstanceType& type, const Options& options, std::vector<std::string>& notes) {
@@ -284,6 +301,7 @@ Catalogue catalogue(const Options& options) {
   if (!types) return {cannot_tell(types.error().message), {}};
   if (options.output == ReportForm::slices) return slices_report(*types, options);
   if (options.output == ReportForm::overlays) return overlays_report(*types, options);
+  if (options.output == ReportForm::tags) return tags_report(*types, options);
   const Json document = catalogue_json(*types, options);
   switch (options.output) {
     case ReportForm::json:

@@ -33,11 +33,9 @@ const Words<host::KernelLogUse> kKernelLogUses = {{"on", host::KernelLogUse::wan
                                                   {"off", host::KernelLogUse::none}};
 const Words<std::string> kTaintEffects = {{"NoSchedule", "NoSchedule"}, {"NoExecute", "NoExecute"}, {"none", ""}};
 const Words<std::string> kLogLevels = {{"debug", "debug"}, {"info", "info"}, {"warn", "warn"}, {"error", "error"}};
-const Words<ReportForm> kCatalogueForms = {{"text", ReportForm::text},
-                                           {"json", ReportForm::json},
-                                           {"yaml", ReportForm::yaml},
-                                           {"slices", ReportForm::slices},
-                                           {"overlays", ReportForm::overlays}};
+const Words<ReportForm> kCatalogueForms = {{"text", ReportForm::text},         {"json", ReportForm::json},
+                                           {"yaml", ReportForm::yaml},         {"slices", ReportForm::slices},
+                                           {"overlays", ReportForm::overlays}, {"tags", ReportForm::tags}};
 const Words<bool> kOnOff = {{"on", true}, {"off", false}};
 const Words<Partitions> kPartitions = {
     {"all", Partitions::all}, {"cores", Partitions::cores}, {"groups", Partitions::groups}, {"none", Partitions::none}};
@@ -328,7 +326,8 @@ const std::vector<Option> kOptions = {
     {kExplain, "--output", "FORM", "text", "Format of the answer: text or json",
      parsed(parse_report_form, &Options::output)},
     {kCatalogue, "-o,--output", "FORM", "text",
-     "Format: text, json, yaml, slices (ResourceSlices),\noverlays (NodeOverlays for Karpenter)",
+     "Format: text, json, yaml, slices (ResourceSlices),\noverlays (NodeOverlays for Karpenter), tags "
+     "(for\ncluster-autoscaler)",
      one_of(kCatalogueForms, &Options::output)},
     {kCheck, "--timeout", "TIME", "10s", "Time limit of the check; half of it is for\nlibfabric",
      parsed(parse_duration, &Options::timeout)},

@@ -22,7 +22,7 @@ namespace neuron::agent {
 
 enum class Command { run, check, withdraw, explain, catalogue };
 enum class Mode { device_plugin, dra };
-enum class ReportForm { text, json, yaml, slices, overlays };  // check and explain have the first two
+enum class ReportForm { text, json, yaml, slices, overlays, tags };  // check and explain have the first two
 
 // Options of --mode dra alone.
 struct DraOptions {

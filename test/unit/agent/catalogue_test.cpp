@@ -256,6 +256,21 @@ TEST(Catalogue, OverlaysCountWhatIsOffered) {
   EXPECT_EQ(json::parse(catalogue(options).report.output)["items"], json::array());
 }
 
+TEST(Catalogue, TagsCountWhatIsOffered) {
+  Options options;
+  options.types = {"trn2.48xlarge", "p5.4xlarge"};
+  options.output = ReportForm::tags;
+  const auto tags = [&] { return json::parse(catalogue(options).report.output); };
+  const std::string prefix = "k8s.io/cluster-autoscaler/node-template/resources/";
+  EXPECT_EQ(tags(), (json{{"trn2.48xlarge",
+                           {{prefix + "aws.amazon.com/neuron", "16"},
+                            {prefix + "aws.amazon.com/neuroncore", "64"},
+                            {prefix + "vpc.amazonaws.com/efa", "16"}}},
+                          {"p5.4xlarge", {{prefix + "vpc.amazonaws.com/efa", "1"}}}}));
+  options.offer.resources = *core::parse_resource_list("neuroncore");
+  EXPECT_EQ(tags(), (json{{"trn2.48xlarge", {{prefix + "aws.amazon.com/neuroncore", "64"}}}}));
+}
+
 TEST(Catalogue, SlicesOfSeveralTypesAreOneListWithTheirNames) {
   const Catalogue two = catalogue_of({"trn1.2xlarge", "trn3.48xlarge", "trn1.2xlarge"}, ReportForm::slices);
   const json list = json::parse(two.report.output);
