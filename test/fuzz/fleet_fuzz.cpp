@@ -8,6 +8,8 @@
 #include "tools/kubectl-neuron/commands.h"
 #include "tools/kubectl-neuron/documents.h"
 #include "tools/kubectl-neuron/dump.h"
+#include "tools/kubectl-neuron/map.h"
+#include "tools/kubectl-neuron/top_screen.h"
 
 namespace {
 
@@ -34,6 +36,11 @@ void show(const Documents& documents) {
     const std::string text = nodes_listing(fleet, output) + pods_listing(fleet, {}, output, "");
     require(text.find('\x1b') == std::string::npos);
   }
+  const std::string page = draw_map(fleet, neuron::fleet::MapFormat::html);
+  require(page.find('\x1b') == std::string::npos && page.find("<script") == std::string::npos);
+  const auto top = neuron::fleet::make_top(fleet, {});
+  const std::string screen = print_top(top, {}, neuron::render::Charset::utf8, 120).to_text();
+  require(screen.find('\x1b') == std::string::npos);
 }
 
 }  // namespace
