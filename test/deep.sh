@@ -206,7 +206,7 @@ kubelet_suite() {
 
 cluster_suite() {
   CLUSTER_DEEP=1 CLUSTER_QUESTIONS=1000 "$root/test/cluster/run.sh" \
-    -run 'TestLife|Queue|TestAdmission|TestStartOfClaims|TestRandom|TestClaimsDriver|TestKubectlNeuron(Modes)?$' "$bin"
+    -run 'TestLife|Queue|TestAdmission|TestStartOfClaims|TestRandom|TestUnmodifiedCores|TestClaimsDriver|TestKubectlNeuron(Modes)?$' "$bin"
 }
 
 # Alone in its cluster: calls and memory are measured.
@@ -232,7 +232,7 @@ versions_suite() {
 2 TestDefaultManifest|TestVersion$ 1.35
 1.7 TestDefaultManifest|TestVersion$ 1.35
 2 TestDefaultManifest|TestVersion 1.36 1.35 1.34 1.33 1.37
-2 TestDefaultManifest|TestVersion$|TestVersionSkew 1.37 1.36 1.35 1.34
+2 TestDefaultManifest|TestShares$|TestVersion$|TestVersionSkew 1.37 1.36 1.35 1.34
 END
   echo "$passed passed, $failed failed, $skipped skipped"
   [ "$failed" -eq 0 ]
