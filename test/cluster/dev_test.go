@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -34,13 +35,16 @@ func runningAgentOn(t *testing.T, c *cluster.Cluster, node *cluster.Node) core.P
 	return found
 }
 
-// TestReadmeWithoutHardware types README's lines on two nodes that have nothing but the image, one with each containerd, runs
-// the sample on the other one too, and takes all of it away again.
+// TestReadmeWithoutHardware types README's lines on three nodes that have nothing but the image, of three kinds and with both
+// containerds, runs the sample on the second one too, and takes all of it away again.
 func TestReadmeWithoutHardware(t *testing.T) {
 	c := cluster.Get(t)
-	nodes := c.Nodes(t, cluster.Plain, plainDebian)
+	nodes := c.Nodes(t, cluster.Plain, plainDebian, cluster.Spec{Name: "plain-third"})
 	before := inventoryBefore(t, c, nodes...)
-	c.Kubectl(t, "label", "node", nodes[1].Name, "neuron-agent/simulate=inf2.24xlarge")
+	kinds := []string{"trn1.32xlarge", "inf2.24xlarge", "trn1.2xlarge"} // the first by default
+	for i, n := range nodes[1:] {
+		c.Kubectl(t, "label", "node", n.Name, "neuron-agent/simulate="+kinds[i+1])
+	}
 	t.Cleanup(func() {
 		c.Kubectl(t, "delete", "--ignore-not-found", "--wait", "-f", cluster.Manifest(devManifest),
 			"-f", cluster.Manifest("examples/sample-job.yaml"))
@@ -48,18 +52,24 @@ func TestReadmeWithoutHardware(t *testing.T) {
 	})
 	outputs := []string{}
 	for _, line := range cluster.KubectlLines(t, "README.md", "In a cluster without the hardware") {
-		outputs = append(outputs, c.Shell(t, line))
+		outputs = append(outputs, c.Shell(t, line, "PATH="+cluster.Tools()+":"+os.Getenv("NEURON_BIN")+":"+os.Getenv("PATH")))
 	}
 	if len(outputs) != 4 {
 		t.Fatalf("README.md has %d lines for kubectl", len(outputs))
 	}
-	expectSample(t, outputs[2])
-	if !strings.Contains(outputs[3], "NEURON") {
-		t.Errorf("neuron-ls prints\n%s", outputs[3])
+	expectSample(t, outputs[1])
+	if !strings.Contains(outputs[2], "NEURON") {
+		t.Errorf("neuron-ls prints\n%s", outputs[2])
+	}
+	for i, n := range nodes {
+		if !regexp.MustCompile(`(?m)^`+n.Name+` +`+regexp.QuoteMeta(kinds[i])+` `).MatchString(outputs[3]) {
+			t.Errorf("kubectl neuron nodes does not show %s as %s:\n%s", n.Name, kinds[i], outputs[3])
+		}
 	}
 	nodes[0].ExpectAllocatable(t, cluster.Counts{Cores: 32, Devices: 16, EFAs: 8})
 	nodes[1].ExpectAllocatable(t, cluster.Counts{Cores: 12, Devices: 6})
-	expectReadyEverywhere(t, c, agentPod, 2)
+	nodes[2].ExpectAllocatable(t, cluster.Counts{Cores: 2, Devices: 1})
+	expectReadyEverywhere(t, c, agentPod, 3)
 
 	ask := cluster.Ask{cluster.Neuron: "2"} // the sample asks for an EFA interface, so it went to the first
 	second := cluster.One("without-cdi", ask)
@@ -89,8 +99,8 @@ func expectSample(t *testing.T, got string) {
 func expectDevRemoved(t *testing.T, c *cluster.Cluster, before cluster.Inventory, nodes []*cluster.Node) {
 	t.Helper()
 	c.Shell(t, "kubectl delete -f manifests/static/neuron-agent-dev.yaml -f manifests/examples/sample-job.yaml")
-	c.Kubectl(t, "label", "node", nodes[1].Name, "neuron-agent/simulate-")
 	for _, n := range nodes {
+		c.Kubectl(t, "label", "node", n.Name, "neuron-agent/simulate-")
 		n.ExpectAllocatable(t, cluster.Counts{})
 		c.ExpectNoPods(t, system, agentPod)
 		if _, err := n.Exec("rm", "-r", "/var/lib/neuron-sim"); err != nil {
