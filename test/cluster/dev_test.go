@@ -62,7 +62,7 @@ func TestReadmeWithoutHardware(t *testing.T) {
 		t.Errorf("neuron-ls prints\n%s", outputs[2])
 	}
 	for i, n := range nodes {
-		if !regexp.MustCompile(`(?m)^`+n.Name+` +`+regexp.QuoteMeta(kinds[i])+` `).MatchString(outputs[3]) {
+		if !regexp.MustCompile(`(?m)^` + n.Name + ` +` + regexp.QuoteMeta(kinds[i]) + ` `).MatchString(outputs[3]) {
 			t.Errorf("kubectl neuron nodes does not show %s as %s:\n%s", n.Name, kinds[i], outputs[3])
 		}
 	}
