@@ -53,7 +53,7 @@ print_failed() {
   failures=$(cd "$logs" && awk '
     FNR == 1 { n = 0 }
     /_test\.go:/ && !/ FIGURE | SAID / { said[n++ % 6] = substr($0, 1, 400) }
-    /^(FAILED|[0-9: ]*--- FAIL)/ && !told[$0]++ {
+    /^(FAILED|[0-9: ]*--- FAIL)/ && !shown[$0]++ {
       for (i = n < 6 ? 0 : n - 6; i < n; i++) print said[i % 6]
       print
       n = 0

@@ -14,7 +14,8 @@ bool Admissions::begin_answer(Ticket ticket, model::Resource resource, holdings:
     ++answering_;
     return true;
   }
-  waiting_.push_back({ticket, resource, Kind::answer, now + kMaxWriteWait, now, false, false, lists_first});
+  waiting_.push_back({ticket, resource, Kind::answer, now + kMaxWriteWait, now});
+  waiting_.back().lists_first = lists_first;
   return false;
 }
 

@@ -153,7 +153,7 @@ void Ledger::record(Holding holding) {
 }
 
 std::vector<Holding> Ledger::not_outdated(const Shown& shown, std::vector<Holding>& outdated) const {
-  std::vector<Holding> current, left_out;
+  std::vector<Holding> current, outdated_in_store;
   const auto take = [&](const std::vector<Holding>& source, std::vector<Holding>& others, const auto& is_newer) {
     Units given;
     for (const Holding& own : holdings_) {
@@ -176,7 +176,7 @@ std::vector<Holding> Ledger::not_outdated(const Shown& shown, std::vector<Holdin
     if (over) ended.insert(seen.holder);
   }
   std::erase_if(current, [&](const Holding& seen) { return ended.contains(seen.holder); });
-  take(shown.stored, left_out,
+  take(shown.stored, outdated_in_store,
        [&](const Holding& own) { return own.version != 0 && own.version == shown.stored_version; });
   return bounded(std::move(current));
 }

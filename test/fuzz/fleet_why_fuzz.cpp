@@ -1,4 +1,4 @@
-// The questions of kubectl-neuron about a cluster of which one list is foreign: why of each pod, and plan. The first
+// The questions of kubectl-neuron about a cluster of which one list is foreign: why of each pod. The first
 // byte is the kind of the list, 7 the answer of the agent.
 
 #include <array>
