@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	core "k8s.io/api/core/v1"
+	resource "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"neuron-agent.test/cluster/cluster"
 )
@@ -216,27 +217,37 @@ func orDash(text string) string {
 	return text
 }
 
-// startNotInstalled makes pods that wait for what is not in this cluster: AWS's scheduler extender, Volcano, a DRA driver.
-func startNotInstalled(t *testing.T, c *cluster.Cluster) []string {
+// startNotInstalled makes pods that wait for what is not in this cluster: AWS's scheduler extender, Volcano, a driver for claims, huge
+// pages. With each name comes what the scheduler says, which is nothing where the pod is another scheduler's.
+func startNotInstalled(t *testing.T, c *cluster.Cluster) map[string]string {
 	t.Helper()
-	var names []string
+	waiting := map[string]string{}
+	start := func(w cluster.Workload, words string) {
+		c.StartPod(t, w)
+		waiting[w.Name] = words
+	}
 	for _, scheduler := range []string{"my-scheduler", "volcano"} {
 		w := cluster.One("waits-for-"+scheduler, cluster.Ask{cluster.Neuron: "1"})
 		w.Adjust = func(pod *core.PodSpec) { pod.SchedulerName = scheduler }
-		c.StartPod(t, w)
-		names = append(names, w.Name)
+		start(w, "")
 	}
-	return names
+	template(t, c, "eight-devices", resource.DeviceClaim{Requests: []resource.DeviceRequest{exactly("neurons", cluster.Driver, 8)}})
+	start(cluster.One("waits-for-driver", nil).WithClaims(map[string]string{"devices": "eight-devices"}),
+		"device class "+cluster.Driver+" does not exist")
+	start(cluster.One("waits-for-hugepages", cluster.Ask{core.ResourceHugePagesPrefix + "2Mi": "128Mi", core.ResourceMemory: "64Mi"}),
+		"Insufficient hugepages-2Mi")
+	return waiting
 }
 
-// expectNotInstalled: all that time nobody has looked at them.
-func expectNotInstalled(t *testing.T, c *cluster.Cluster, names []string) {
+// expectNotInstalled: all that time they have waited, for what is said.
+func expectNotInstalled(t *testing.T, c *cluster.Cluster, waiting map[string]string) {
 	t.Helper()
-	for _, name := range names {
+	for name, reason := range waiting {
 		said := c.Kubectl(t, "describe", "pod", name)
 		words := strings.Join(strings.Fields(said), " ")
-		if !strings.Contains(words, "Status: Pending") || !strings.HasSuffix(words, "Events: <none>") {
-			t.Errorf("%s:\n%s", name, said)
+		without := strings.HasSuffix(words, "Events: <none>")
+		if !strings.Contains(words, "Status: Pending") || without != (reason == "") || !strings.Contains(words, reason) {
+			t.Errorf("%s, want %q:\n%s", name, reason, said)
 		}
 	}
 }
