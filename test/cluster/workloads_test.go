@@ -62,7 +62,7 @@ func TestWorkloads(t *testing.T) {
 	c.Kubectl(t, "-n", system, "rollout", "status", "daemonset/neuron-agent", "--timeout=90s")
 	runWorkloads(t, c, nodes, whole, all, "neurondevice")
 	expectNotInstalled(t, c, waiting)
-	compareTable(t, all)
+	compareTable(t, c, all)
 }
 
 func readWorkloads(t *testing.T) []*published {
@@ -164,20 +164,16 @@ func (p *published) expectRuns(t *testing.T, c *cluster.Cluster, n *cluster.Node
 			t.Errorf("%s runs as %s", p.pod.Name, report.UID)
 		}
 		if p.pod.Spec.Containers[i].Name == "main" {
-			p.row = fmt.Sprintf("| %s | %s | %s | %s | %s |\n", p.note("what"), n.InstanceType, asText,
-				orDash(report.Env["NEURON_RT_VISIBLE_CORES"]), p.ranBy(t, c))
+			p.row = fmt.Sprintf("%s | %s | %s | %s | %s\n", p.note("what"), n.InstanceType, asText,
+				orDash(report.Env["NEURON_RT_VISIBLE_CORES"]), p.ranBy(t))
 		}
 	}
 }
 
-// ranBy is what placed the workload, as a pod and under its controller, and the tests.
-func (p *published) ranBy(t *testing.T, c *cluster.Cluster) string {
+// ranBy is the tests that ran the workload, as a pod and under its controller.
+func (p *published) ranBy(t *testing.T) string {
 	t.Helper()
-	server, err := c.Client.Discovery().ServerVersion()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := fmt.Sprintf("%s.%s, TestWorkloads", server.Major, server.Minor)
+	text := "TestWorkloads"
 	if name, test, has := strings.Cut(p.note("controller"), " "); has {
 		text += fmt.Sprintf("; %s, %s", pinned(t, name), test)
 	}
@@ -253,9 +249,14 @@ func expectNotInstalled(t *testing.T, c *cluster.Cluster, waiting map[string]str
 }
 
 // compareTable compares the rows with the page, which is of the usual version of Kubernetes and names those of the queueing systems.
-func compareTable(t *testing.T, all []*published) {
+func compareTable(t *testing.T, c *cluster.Cluster, all []*published) {
 	t.Helper()
-	table := "| workload | node | the container asks for | `NEURON_RT_VISIBLE_CORES` | Kubernetes, test |\n|---|---|---|---|---|\n"
+	server, err := c.Client.Discovery().ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := fmt.Sprintf("workload | node | the container asks for | `NEURON_RT_VISIBLE_CORES` | tests, on Kubernetes %s.%s\n---|---|---|---|---\n",
+		server.Major, server.Minor)
 	for _, p := range all {
 		table += p.row
 	}
