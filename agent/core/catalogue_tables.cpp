@@ -321,6 +321,7 @@ InstanceType one_nic(std::string name, int slot, int vcpus, int host_memory_gib)
 InstanceType p4d(std::string name) {
   InstanceType type = efa_type(std::move(name), 4, 96, 1152);
   type.numa = {{0, "0-23,48-71"}, {1, "24-47,72-95"}};
+  type.numa_is_known = true;
   for (const int bus : {0x10, 0x20, 0x90, 0xa0}) {
     add_efa(type, at(bus, 0x1b), 0xefa0, bus < 0x80 ? 0 : 1, host_bridge_of(at(bus)));
   }
@@ -338,6 +339,7 @@ template <std::size_t N>
 InstanceType switched(std::string name, SwitchedBoard board, const std::array<int, N>& first_buses) {
   InstanceType type = efa_type(std::move(name), 0, 192, 2048);
   type.numa = {{0, "0-47,96-143"}, {1, "48-95,144-191"}};
+  type.numa_is_known = true;
   for (std::size_t i = 0; i < N; ++i) {
     for (int k = 0; k < board.efas_per_switch; ++k) {
       const int bus = first_buses[i] + k;
@@ -355,6 +357,7 @@ constexpr std::array kP6B200 = {0x4f, 0x60, 0x71, 0x84};
 InstanceType g6_48xlarge() {
   InstanceType type = efa_type("g6.48xlarge", 1, 192, 768);
   type.numa = {{0, "0-47,96-143"}, {1, "48-95,144-191"}};
+  type.numa_is_known = true;
   add_efa(type, at(0x96), 0xefa1, 0, "");
   return type;
 }

@@ -85,7 +85,7 @@ Json interfaces_json(const core::InstanceType& type, const core::InstancePlaces&
 
 // null: unknown.
 Json numa_json(const core::InstanceType& type, const core::InstancePlaces& places) {
-  if (type.family && !type.numa_is_known) return nullptr;
+  if (!type.numa_is_known) return nullptr;
   Json nodes = Json::array();
   for (const core::NumaFacts& numa : type.numa) {
     Json devices = Json::array(), interfaces = Json::array();

@@ -192,6 +192,11 @@ TEST(Catalogue, FactsOfATorus) {
 
 TEST(Catalogue, UnknownFactsAreNull) {
   EXPECT_TRUE(facts_of("trn3.48xlarge")["numaNodes"].is_null());
+  for (const char* name : {"g4dn.8xlarge", "g5.48xlarge", "p5.4xlarge", "p6-b300.48xlarge", "c5n.18xlarge"}) {
+    EXPECT_TRUE(facts_of(name)["numaNodes"].is_null()) << name;
+  }
+  EXPECT_EQ(facts_of("p5.48xlarge")["numaNodes"][1]["interfaces"].size(), 16U);
+  EXPECT_THAT(catalogue_of({"g5.48xlarge"}, ReportForm::text).report.output, testing::ContainsRegex("g5.48xlarge .* 1  *-  *-"));
   EXPECT_TRUE(facts_of("trn3.3xlarge")["hostMemoryGiB"].is_null());
   EXPECT_TRUE(facts_of("trn3n.48xlarge")["nearestInterfaces"][0].is_null());
   EXPECT_TRUE(facts_of("g4dn.8xlarge")["family"].is_null());
