@@ -294,6 +294,15 @@ TEST(Catalogue, AnUnknownNumberOfInterfacesIsNotZero) {
   EXPECT_EQ(type_of("trn3.48xlarge")["interfaces"]["count"], 16);
   EXPECT_THAT(catalogue_of({"trn3n.48xlarge"}, ReportForm::slices).notes,
               testing::Contains("trn3n.48xlarge: without interfaces, whose number is not public"));
+  for (const ReportForm form : {ReportForm::overlays, ReportForm::tags}) {
+    Options options;
+    options.types = {"trn3n.48xlarge", "trn2p.48xlarge", "trn3.3xlarge", "trn2.48xlarge"};
+    options.output = form;
+    EXPECT_THAT(catalogue(options).notes, ElementsAre("trn3n.48xlarge: without interfaces, whose number is not public",
+                                                      "trn2p.48xlarge: without interfaces, whose number is not public"));
+    options.offer.resources = *core::parse_resource_list("neuron,neuroncore");
+    EXPECT_THAT(catalogue(options).notes, IsEmpty()) << "interfaces are not asked for";
+  }
   const std::string table = catalogue_of({"trn3n.48xlarge", "trn3.3xlarge"}, ReportForm::text).report.output;
   EXPECT_THAT(table, testing::ContainsRegex("trn3n.48xlarge .* 144  *-  *-  "));
   EXPECT_THAT(table, testing::ContainsRegex("trn3.3xlarge .* 144  *0  *-  "));
