@@ -196,7 +196,8 @@ TEST(Catalogue, UnknownFactsAreNull) {
     EXPECT_TRUE(facts_of(name)["numaNodes"].is_null()) << name;
   }
   EXPECT_EQ(facts_of("p5.48xlarge")["numaNodes"][1]["interfaces"].size(), 16U);
-  EXPECT_THAT(catalogue_of({"g5.48xlarge"}, ReportForm::text).report.output, testing::ContainsRegex("g5.48xlarge .* 1  *-  *-"));
+  EXPECT_THAT(catalogue_of({"g5.48xlarge"}, ReportForm::text).report.output,
+              testing::ContainsRegex("g5.48xlarge .* 1  *-  *-  *-  *192"));
   EXPECT_TRUE(facts_of("trn3.3xlarge")["hostMemoryGiB"].is_null());
   EXPECT_TRUE(facts_of("trn3n.48xlarge")["nearestInterfaces"][0].is_null());
   EXPECT_TRUE(facts_of("g4dn.8xlarge")["family"].is_null());
@@ -298,8 +299,9 @@ TEST(Catalogue, AnUnknownNumberOfInterfacesIsNotZero) {
     Options options;
     options.types = {"trn3n.48xlarge", "trn2p.48xlarge", "trn3.3xlarge", "trn2.48xlarge"};
     options.output = form;
-    EXPECT_THAT(catalogue(options).notes, ElementsAre("trn3n.48xlarge: without interfaces, whose number is not public",
-                                                      "trn2p.48xlarge: without interfaces, whose number is not public"));
+    EXPECT_THAT(catalogue(options).notes,
+                ElementsAre("trn3n.48xlarge: without interfaces, whose number is not public",
+                            "trn2p.48xlarge: without interfaces, whose number is not public"));
     options.offer.resources = *core::parse_resource_list("neuron,neuroncore");
     EXPECT_THAT(catalogue(options).notes, IsEmpty()) << "interfaces are not asked for";
   }
