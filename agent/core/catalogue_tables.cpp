@@ -70,7 +70,6 @@ void place_inf2(InstanceType& type) {
     type.devices[i].bdf = at(kInf2Bus[skipped + i], kInf2Slot[skipped + i]);
     type.devices[i].numa_node = inf2_numa_node(kInf2Bus[skipped + i]);
   }
-  type.numa_is_known = true;
 }
 
 // One device without NUMA affinity.
@@ -188,7 +187,6 @@ InstanceType trn1_base(std::string name, const Buses& efa_slots) {
   InstanceType type = neuron_type(std::move(name), Family::trainium1, 16, 128, 512);
   connect(type, TopologyShape::torus_4x4, kTrn1Neighbours);
   type.numa = {{0, "0-31,64-95"}, {1, "32-63,96-127"}};
-  type.numa_is_known = true;
   for (std::size_t i = 0; i < 16; ++i) {
     type.devices[i].numa_node = trn1_numa_node(kTrn1Bus[i]);
     type.devices[i].nearest_efa = at(kTrn1Bus[i], efa_slots[i]);
@@ -236,7 +234,6 @@ InstanceType trn2_48xlarge(std::string name) {
     type.efas[i].pci_parent = switch_port(port_bus, type.efas[i].bdf.bus);
   }
   type.numa = {{0, "0-47,96-143"}, {1, "48-95,144-191"}};
-  type.numa_is_known = true;
   return type;
 }
 
@@ -389,6 +386,7 @@ std::span<const InstanceType> all_instance_types() {
     constexpr std::array<std::string_view, 4> kInUltraServer = {"trn2p.48xlarge", "trn2eu.48xlarge", "trn2u.48xlarge",
                                                                 "trn3p.48xlarge"};
     for (InstanceType& type : types) {
+      type.numa_is_known = type.numa_is_known || type.numa.size() > 1;  // a node for all CPUs is made up
       type.in_ultraserver = std::ranges::count(kInUltraServer, type.name) > 0;
       type.efa_count_is_known = type.efa_count > 0 || type.family < Family::trainium2 || type.name == "trn3.3xlarge";
     }

@@ -82,6 +82,36 @@ func expectQueue(t *testing.T, c *cluster.Cluster, file, words string, expect fu
 	withdrawSecond()
 }
 
+// expectKeepsQuota: of a job whose ranks fail when they are ended only the rank that is killed, or whose node is drained, starts anew,
+// and the job that waits gets nothing.
+func expectKeepsQuota(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	job := func(name string) submission {
+		return submission{system: kueue.Name, file: "job.yaml", name: name, selector: jobSelector(name), life: "fail"}
+	}
+	runs, waits := job("runs"), job("waits")
+	submit(t, c, runs)
+	ranks := awaitRanks(t, c, runs.selector, 2, wholeNode)
+	submit(t, c, waits)
+	awaitWord(t, c, "job/"+waits.name, "insufficient unused quota")
+
+	begin := time.Now()
+	killed := ranks[0]
+	killed.report.Node.KillPod(t, string(killed.pod.UID))
+	c.AwaitSaid(t, []string{"Failed"}, "get", "pod", killed.pod.Name, "-o", "jsonpath={.status.phase}")
+	c.DeletePod(t, "default", killed.pod.Name) // a Job keeps it for its log
+	ranks = awaitRanks(t, c, runs.selector, 2, wholeNode, killed)
+	cluster.Figure(t, "Job behind Kueue: one rank killed, it runs again", time.Since(begin))
+
+	begin = time.Now()
+	drained := ranks[1].pod.Spec.NodeName
+	drainNode(t, c, drained)
+	moved := awaitRanks(t, c, runs.selector, 2, wholeNode, ranks[1])
+	cluster.Figure(t, "Job behind Kueue: a node drained, its rank runs elsewhere", time.Since(begin))
+	expectNotOn(t, moved, drained)
+	c.ExpectNoPods(t, "default", waits.selector)
+}
+
 // TestKueue: a queue of two nodes on a cluster of four.
 func TestKueue(t *testing.T) {
 	cluster.NeedsSystem(t, kueue.Name)
@@ -93,6 +123,7 @@ func TestKueue(t *testing.T) {
 	expectQueue(t, c, "job.yaml", "insufficient unused quota for aws.amazon.com/neuron", func(selector string) {
 		awaitRanks(t, c, selector, 2, wholeNode)
 	})
+	expectKeepsQuota(t, c)
 }
 
 // TestKueueClaims: the same on nodes with claims: by the names of resources, which the scheduler makes claims of, and by claims, whose
@@ -162,6 +193,7 @@ func TestKueueUltraServer(t *testing.T) {
 	c := cluster.Get(t)
 	nodes := startUltraServer(t, c)
 	c.StartSystem(t, kueue)
+	typeRecipe(t, c, nodes, "An UltraServer behind Kueue", "training:1", jobSelector("ultraserver"), 4, cluster.Counts{Devices: 16, EFAs: 16})
 	submitQueue(t, c, "queue-ultraserver.yaml")
 	job := func(name string, adjust func(map[string]any)) submission {
 		return submission{system: kueue.Name, file: "job-ultraserver.yaml", name: name, selector: jobSelector(name), adjust: adjust}

@@ -38,7 +38,11 @@ func TestMPIOperator(t *testing.T) {
 	if err != nil || len(launcher) != 1 {
 		t.Fatalf("%d launchers: %v", len(launcher), err)
 	}
-	c.ReportsOf(t, "default", launcher[0].Name)[0].ExpectGiven(t, cluster.Ask{}, 2)
+	report := c.ReportsOf(t, "default", launcher[0].Name)[0]
+	report.ExpectGiven(t, cluster.Ask{}, 2)
+	if report.Env["POD_IP"] == "" {
+		t.Error("the launcher has no POD_IP")
+	}
 
 	begin := time.Now()
 	drained := ranks[1].pod.Spec.NodeName

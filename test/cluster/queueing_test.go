@@ -366,8 +366,21 @@ func typeRecipe(t *testing.T, c *cluster.Cluster, nodes []*cluster.Node, heading
 			t.Fatal(err)
 		}
 		for _, pod := range pods {
-			if key := "default/" + pod.Name + "/" + pod.Spec.Containers[0].Name; pod.Spec.NodeName == n.Name && cluster.CountsOf(held[key]) != want {
-				t.Errorf("%s holds %v", pod.Name, held[key])
+			if pod.Spec.NodeName != n.Name {
+				continue
+			}
+			container := pod.Spec.Containers[0].Name
+			mine := held["default/"+pod.Name+"/"+container]
+			if len(pod.Spec.ResourceClaims) > 0 {
+				devices, perDevice := size(n)
+				claimed, err := c.ClaimedBy(&pod, devices, perDevice)
+				if err != nil {
+					t.Fatal(err)
+				}
+				mine = claimed[container]
+			}
+			if cluster.CountsOf(mine) != want {
+				t.Errorf("%s holds %v, want %+v", pod.Name, mine, want)
 			}
 		}
 	}

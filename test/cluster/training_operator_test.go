@@ -30,6 +30,15 @@ func TestTrainingOperator(t *testing.T) {
 	job := ddp("ddp")
 	submit(t, c, job)
 	ranks := awaitRanks(t, c, job.selector, 2, wholeNode)
+	for _, r := range ranks {
+		for variable, want := range map[string]string{"NEURON_RT_NUM_CORES": "32", "NEURON_RT_VISIBLE_CORES": "0-31",
+			"PET_RDZV_BACKEND": "etcd", "PET_RDZV_ENDPOINT": "etcd:2379", "PET_NNODES": "1:64", "PET_MAX_RESTARTS": "100"} {
+			if got := r.report.Env[variable]; got != want {
+				t.Errorf("%s: %s is %q, want %q", r.pod.Name, variable, got, want)
+			}
+		}
+	}
+	c.AwaitSaid(t, []string{"cpuyeah"}, "get", "hpa", job.name, "-o", "jsonpath={.spec.metrics[*].resource.name}")
 
 	begin := time.Now()
 	expectStartedAgain(t, c, ranks[0])

@@ -200,7 +200,8 @@ func TestUltraServerClaims(t *testing.T) {
 		specs[i] = ofClaims(spec)
 	}
 	nodes := c.Nodes(t, specs...)
-	c.Shell(t, "helm -n "+system+" install neuron-agent manifests/helm/neuron-agent --set mode=dra,nodeStatus.enabled=true --wait --timeout 90s")
+	const heading = "An UltraServer by claims"
+	c.Shell(t, cluster.CodeLines(t, typedPage, heading)[0])
 	t.Cleanup(func() {
 		c.Shell(t, "helm -n "+system+" uninstall neuron-agent --wait --timeout 90s")
 		c.ExpectNoPods(t, system, draPod)
@@ -209,8 +210,10 @@ func TestUltraServerClaims(t *testing.T) {
 		awaitKinds(t, n, unpartitioned(n))
 	}
 	awaitPlaces(t, c, nodes)
-	applyExamples(t, c)
 	watchRefusals(t, c)
+	node := cluster.Counts{Devices: 16}
+	typeRecipe(t, c, nodes, heading, "training:1", jobSelector("ultraserver"), 4, node)
+	applyExamples(t, c)
 	job := func(name string, adjust func(map[string]any)) submission {
 		return submission{system: "ultraserver", file: "job.yaml", name: name, selector: jobSelector(name), adjust: func(object map[string]any) {
 			text, _ := json.Marshal(object)
@@ -221,7 +224,7 @@ func TestUltraServerClaims(t *testing.T) {
 			}
 		}}
 	}
-	whole, node := job("whole", nil), cluster.Counts{Devices: 16}
+	whole := job("whole", nil)
 	withdraw := submit(t, c, whole)
 	ranks := awaitClaimRanks(t, c, whole.selector, 4, node)
 	expectTogether(t, c, ranks, 4, "1")

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	core "k8s.io/api/core/v1"
+	resource "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"neuron-agent.test/cluster/cluster"
 )
@@ -61,7 +62,7 @@ func TestWorkloads(t *testing.T) {
 	c.Kubectl(t, "-n", system, "rollout", "status", "daemonset/neuron-agent", "--timeout=90s")
 	runWorkloads(t, c, nodes, whole, all, "neurondevice")
 	expectNotInstalled(t, c, waiting)
-	compareTable(t, all)
+	compareTable(t, c, all)
 }
 
 func readWorkloads(t *testing.T) []*published {
@@ -163,20 +164,16 @@ func (p *published) expectRuns(t *testing.T, c *cluster.Cluster, n *cluster.Node
 			t.Errorf("%s runs as %s", p.pod.Name, report.UID)
 		}
 		if p.pod.Spec.Containers[i].Name == "main" {
-			p.row = fmt.Sprintf("| %s | %s | %s | %s | %s |\n", p.note("what"), n.InstanceType, asText,
-				orDash(report.Env["NEURON_RT_VISIBLE_CORES"]), p.ranBy(t, c))
+			p.row = fmt.Sprintf("%s | %s | %s | %s | %s\n", p.note("what"), n.InstanceType, asText,
+				orDash(report.Env["NEURON_RT_VISIBLE_CORES"]), p.ranBy(t))
 		}
 	}
 }
 
-// ranBy is what placed the workload, as a pod and under its controller, and the tests.
-func (p *published) ranBy(t *testing.T, c *cluster.Cluster) string {
+// ranBy is the tests that ran the workload, as a pod and under its controller.
+func (p *published) ranBy(t *testing.T) string {
 	t.Helper()
-	server, err := c.Client.Discovery().ServerVersion()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := fmt.Sprintf("%s.%s, TestWorkloads", server.Major, server.Minor)
+	text := "TestWorkloads"
 	if name, test, has := strings.Cut(p.note("controller"), " "); has {
 		text += fmt.Sprintf("; %s, %s", pinned(t, name), test)
 	}
@@ -216,35 +213,50 @@ func orDash(text string) string {
 	return text
 }
 
-// startNotInstalled makes pods that wait for what is not in this cluster: AWS's scheduler extender, Volcano, a DRA driver.
-func startNotInstalled(t *testing.T, c *cluster.Cluster) []string {
+// startNotInstalled makes pods that wait for what is not in this cluster: AWS's scheduler extender, Volcano, a driver for claims, huge
+// pages. With each name comes what the scheduler says, which is nothing where the pod is another scheduler's.
+func startNotInstalled(t *testing.T, c *cluster.Cluster) map[string]string {
 	t.Helper()
-	var names []string
+	waiting := map[string]string{}
+	start := func(w cluster.Workload, words string) {
+		c.StartPod(t, w)
+		waiting[w.Name] = words
+	}
 	for _, scheduler := range []string{"my-scheduler", "volcano"} {
 		w := cluster.One("waits-for-"+scheduler, cluster.Ask{cluster.Neuron: "1"})
 		w.Adjust = func(pod *core.PodSpec) { pod.SchedulerName = scheduler }
-		c.StartPod(t, w)
-		names = append(names, w.Name)
+		start(w, "")
 	}
-	return names
+	template(t, c, "eight-devices", resource.DeviceClaim{Requests: []resource.DeviceRequest{exactly("neurons", cluster.Driver, 8)}})
+	start(cluster.One("waits-for-driver", nil).WithClaims(map[string]string{"devices": "eight-devices"}),
+		"device class "+cluster.Driver+" does not exist")
+	start(cluster.One("waits-for-hugepages", cluster.Ask{core.ResourceHugePagesPrefix + "2Mi": "128Mi", core.ResourceMemory: "64Mi"}),
+		"Insufficient hugepages-2Mi")
+	return waiting
 }
 
-// expectNotInstalled: all that time nobody has looked at them.
-func expectNotInstalled(t *testing.T, c *cluster.Cluster, names []string) {
+// expectNotInstalled: all that time they have waited, for what is said.
+func expectNotInstalled(t *testing.T, c *cluster.Cluster, waiting map[string]string) {
 	t.Helper()
-	for _, name := range names {
+	for name, reason := range waiting {
 		said := c.Kubectl(t, "describe", "pod", name)
 		words := strings.Join(strings.Fields(said), " ")
-		if !strings.Contains(words, "Status: Pending") || !strings.HasSuffix(words, "Events: <none>") {
-			t.Errorf("%s:\n%s", name, said)
+		without := strings.HasSuffix(words, "Events: <none>")
+		if !strings.Contains(words, "Status: Pending") || without != (reason == "") || !strings.Contains(words, reason) {
+			t.Errorf("%s, want %q:\n%s", name, reason, said)
 		}
 	}
 }
 
 // compareTable compares the rows with the page, which is of the usual version of Kubernetes and names those of the queueing systems.
-func compareTable(t *testing.T, all []*published) {
+func compareTable(t *testing.T, c *cluster.Cluster, all []*published) {
 	t.Helper()
-	table := "| workload | node | the container asks for | `NEURON_RT_VISIBLE_CORES` | Kubernetes, test |\n|---|---|---|---|---|\n"
+	server, err := c.Client.Discovery().ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := fmt.Sprintf("workload | node | the container asks for | `NEURON_RT_VISIBLE_CORES` | tests, on Kubernetes %s.%s\n---|---|---|---|---\n",
+		server.Major, server.Minor)
 	for _, p := range all {
 		table += p.row
 	}

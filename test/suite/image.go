@@ -41,9 +41,12 @@ func WriteProbeImageAs(path, name string, entrypoint ...string) error {
 		{"bin/", 0o755, nil},
 		{"bin/bash", 0o755, stay}, // with which TorchX starts a rank
 		{"bin/busybox", 0o755, busybox},
+		{"bin/sh", 0o755, []byte("#!/bin/busybox sh\nexec /bin/busybox sh \"$@\"\n")}, // of the specs for UltraServers
 		{"out/", 0o777, nil},
 		{"probe", 0o755, probeScript},
 		{"usr/", 0o755, nil},
+		{"usr/bin/", 0o755, nil},
+		{"usr/bin/torchrun", 0o755, stay},
 		{"usr/sbin/", 0o755, nil},
 		{"usr/sbin/sshd", 0o755, stay}, // what the MPI operator starts in a worker
 	})

@@ -85,7 +85,7 @@ Json interfaces_json(const core::InstanceType& type, const core::InstancePlaces&
 
 // null: unknown.
 Json numa_json(const core::InstanceType& type, const core::InstancePlaces& places) {
-  if (type.family && !type.numa_is_known) return nullptr;
+  if (!type.numa_is_known) return nullptr;
   Json nodes = Json::array();
   for (const core::NumaFacts& numa : type.numa) {
     Json devices = Json::array(), interfaces = Json::array();
@@ -210,6 +210,11 @@ Json type_json(const core::InstanceType& type, const Options& options) {
           {"allocatable", allocatable_json(type, options)}};
 }
 
+// For standard error: of what is printed without.
+void note_interfaces(const core::InstanceType& type, std::vector<std::string>& notes) {
+  if (!type.efa_count_is_known) notes.push_back(type.name + ": without interfaces, whose number is not public");
+}
+
 // ---- NodeOverlays
 
 // Karpenter's AWS provider counts devices, physical cores and interfaces of a type: what the agent counts otherwise is
@@ -227,9 +232,11 @@ Json capacity_json(const core::InstanceType& type, const Options& options) {
 }
 
 Catalogue overlays_report(const Types& types, const Options& options) {
+  Catalogue catalogue;
   Json items = Json::array();
   for (const core::InstanceType* type : types) {
     Json capacity = capacity_json(*type, options);
+    if (options.offer_policy().serves(model::Resource::efa)) note_interfaces(*type, catalogue.notes);
     if (capacity.empty()) continue;
     const Json of_type = {
         {"key", "node.kubernetes.io/instance-type"}, {"operator", "In"}, {"values", Json::array({type->name})}};
@@ -239,24 +246,28 @@ Catalogue overlays_report(const Types& types, const Options& options) {
                      {"spec", {{"requirements", Json::array({of_type})}, {"capacity", std::move(capacity)}}}});
   }
   const Json list = {{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}};
-  return {{Verdict::good, dump(list), ""}, {}};
+  catalogue.report = {Verdict::good, dump(list), ""};
+  return catalogue;
 }
 
 // ---- Tags
 
 // By type: the tags of an Auto Scaling group from which cluster-autoscaler knows the resources of a node to come.
 Catalogue tags_report(const Types& types, const Options& options) {
+  Catalogue catalogue;
   Json all = Json::object();
   for (const core::InstanceType* type : types) {
     const grant::NodeUnits node = node_of(*type, lnc_of(*type, options), options);
     const Json offered = resources_json(node, options.offer_policy());
+    if (options.offer_policy().serves(model::Resource::efa)) note_interfaces(*type, catalogue.notes);
     Json tags = Json::object();
     for (const auto& [name, units] : offered.items()) {
       tags["k8s.io/cluster-autoscaler/node-template/resources/" + name] = units.dump();
     }
     if (!tags.empty()) all[type->name] = std::move(tags);
   }
-  return {{Verdict::good, dump(all), ""}, {}};
+  catalogue.report = {Verdict::good, dump(all), ""};
+  return catalogue;
 }
 
 // ---- Slices
@@ -267,7 +278,7 @@ nlohmann::json slices_of(const core::InstanceType& type, const Options& options,
   for (const std::string& what : layout.left_out) notes.push_back(type.name + ": left out of slices: " + what);
   const bool has_addresses = core::has_device_addresses(type) && core::has_efa_addresses(type);
   if (!has_addresses) notes.push_back(type.name + ": PCI addresses that are not public are made up");
-  if (!type.efa_count_is_known) notes.push_back(type.name + ": without interfaces, whose number is not public");
+  note_interfaces(type, notes);
   const std::string node = options.node_name.empty() ? type.name : options.node_name;
   const std::string pool_name = options.dra.pool_name.empty() ? node : options.dra.pool_name;
   nlohmann::json items = nlohmann::json::array();

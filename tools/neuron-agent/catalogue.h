@@ -15,7 +15,7 @@ inline constexpr const char* kCatalogueSchema = "neuron-catalogue/1";  // docs/c
 
 struct Catalogue {
   Report report;
-  std::vector<std::string> notes;  // for standard error: what slices leave out, which addresses are made up
+  std::vector<std::string> notes;  // for standard error: what is left out, which addresses are made up
 };
 
 // Of settled options. The report's verdict is `cannot_tell` for an unknown type, and for an LNC that a named type does

@@ -192,6 +192,12 @@ TEST(Catalogue, FactsOfATorus) {
 
 TEST(Catalogue, UnknownFactsAreNull) {
   EXPECT_TRUE(facts_of("trn3.48xlarge")["numaNodes"].is_null());
+  for (const char* name : {"g4dn.8xlarge", "g5.48xlarge", "p5.4xlarge", "p6-b300.48xlarge", "c5n.18xlarge"}) {
+    EXPECT_TRUE(facts_of(name)["numaNodes"].is_null()) << name;
+  }
+  EXPECT_EQ(facts_of("p5.48xlarge")["numaNodes"][1]["interfaces"].size(), 16U);
+  EXPECT_THAT(catalogue_of({"g5.48xlarge"}, ReportForm::text).report.output,
+              testing::ContainsRegex("g5.48xlarge .* 1  *-  *-  *-  *192"));
   EXPECT_TRUE(facts_of("trn3.3xlarge")["hostMemoryGiB"].is_null());
   EXPECT_TRUE(facts_of("trn3n.48xlarge")["nearestInterfaces"][0].is_null());
   EXPECT_TRUE(facts_of("g4dn.8xlarge")["family"].is_null());
@@ -289,6 +295,16 @@ TEST(Catalogue, AnUnknownNumberOfInterfacesIsNotZero) {
   EXPECT_EQ(type_of("trn3.48xlarge")["interfaces"]["count"], 16);
   EXPECT_THAT(catalogue_of({"trn3n.48xlarge"}, ReportForm::slices).notes,
               testing::Contains("trn3n.48xlarge: without interfaces, whose number is not public"));
+  for (const ReportForm form : {ReportForm::overlays, ReportForm::tags}) {
+    Options options;
+    options.types = {"trn3n.48xlarge", "trn2p.48xlarge", "trn3.3xlarge", "trn2.48xlarge"};
+    options.output = form;
+    EXPECT_THAT(catalogue(options).notes,
+                ElementsAre("trn3n.48xlarge: without interfaces, whose number is not public",
+                            "trn2p.48xlarge: without interfaces, whose number is not public"));
+    options.offer.resources = *core::parse_resource_list("neuron,neuroncore");
+    EXPECT_THAT(catalogue(options).notes, IsEmpty()) << "interfaces are not asked for";
+  }
   const std::string table = catalogue_of({"trn3n.48xlarge", "trn3.3xlarge"}, ReportForm::text).report.output;
   EXPECT_THAT(table, testing::ContainsRegex("trn3n.48xlarge .* 144  *-  *-  "));
   EXPECT_THAT(table, testing::ContainsRegex("trn3.3xlarge .* 144  *0  *-  "));
