@@ -119,11 +119,8 @@ func expectCoreDevicesQueue(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 			life: 1 + random.Intn(3)})
 	}
 	o := l.run(10*time.Minute, nil)
-	verdict := l.expectKept(o)
+	verdict := l.expectReuse(o)
 	figure(t, "%d unmodified pods for cores and devices, --core-devices 0-3: %v, %d pairs of containers on one core, %d violations", count,
 		o.took.Round(100*time.Millisecond), verdict.Pairs, len(verdict.Violations))
-	if verdict.Pairs == 0 {
-		t.Error("no core was used twice: this judged nothing")
-	}
 	expectNothingPrepared(t, n)
 }

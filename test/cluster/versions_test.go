@@ -238,12 +238,9 @@ func expectClaims(t *testing.T, c *cluster.Cluster, nodes []*cluster.Node) {
 		l.pods = append(l.pods, drawn[:30]...)
 	}
 	o := l.run(10*time.Minute, nil)
-	verdict := l.expectKept(o)
+	verdict := l.expectReuse(o)
 	figure(t, "versions: %d random claims on %d nodes: %v, %d pairs on one piece of silicon, %d violations", len(l.pods), len(nodes),
 		o.took.Round(100*time.Millisecond), verdict.Pairs, len(verdict.Violations))
-	if verdict.Pairs == 0 {
-		t.Error("no silicon was used twice: this judged nothing")
-	}
 	for _, n := range nodes {
 		expectNothingPrepared(t, n)
 	}

@@ -89,7 +89,7 @@ TEST_F(HangOfClaims, ACdiDirectoryThatHangsHoldsUpNeitherTheStartNorTheEnd) {
   EXPECT_THAT(node.agent->log(), HasSubstr("claim files not written, containers may fail to start: " + node.cdi_dir()));
   EXPECT_TRUE(ends());
   EXPECT_THAT(node.agent->log(), HasSubstr("a file in " + node.cdi_dir() + " or "));
-  EXPECT_THAT(node.agent->log(), HasSubstr("thread blocked at exit, abandoned: "));
+  EXPECT_TRUE(wait_log("thread blocked at exit, abandoned: ")) << node.agent->log();
 }
 
 TEST_F(HangOfClaims, ClaimsArePreparedOnceTheirDirectoryAnswers) {

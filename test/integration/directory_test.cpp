@@ -107,7 +107,7 @@ TEST(Directory, ADeadMountEndsTheAgentWithItsOwnExitCode) {
     }
     node.start_kubelet();
     EXPECT_EQ(node.agent->wait(kPatience), 4) << node.agent->log();
-    EXPECT_THAT(node.agent->log(), HasSubstr("cause=" + how));
+    EXPECT_TRUE(node.wait_log("cause=" + how)) << node.agent->log();
   }
   start_container();  // as the kubelet does with a container that ended
   EXPECT_TRUE(node.wait_allocatable(kNeuron, 1)) << node.agent->log();
@@ -131,7 +131,7 @@ TEST(Directory, SocketsOfAKilledAgentAreRemovedAndNoOthers) {
   EXPECT_FALSE(std::filesystem::exists(directory + "/" + left[0]));
   EXPECT_TRUE(std::filesystem::exists(directory + "/other.sock"));
   EXPECT_TRUE(std::filesystem::exists(directory + "/neuron-agent-neuron-live-1.sock"));
-  EXPECT_THAT(node.agent->log(), HasSubstr("removed stale socket=" + left[0]));
+  EXPECT_TRUE(node.wait_log("removed stale socket=" + left[0])) << node.agent->log();
 }
 
 }  // namespace

@@ -26,8 +26,10 @@ TEST(Hang, ADeviceThatHangsCostsNobodyElse) {
   EXPECT_TRUE(node.sees(kCore, 30));
   EXPECT_EQ(node.kubelet->resource_view(kNeuron).unhealthy, (sim::IdSet{"3"}));
   EXPECT_EQ(node.kubelet->capacity(kNeuron), 16);
-  EXPECT_THAT(node.agent->log(), HasSubstr("neuron3 unhealthy reason=not_answering neuron3: reading "
-                                           "sys/class/neuron_device/neuron3 has not returned since 20"));
+  EXPECT_TRUE(
+      node.wait_log("neuron3 unhealthy reason=not_answering neuron3: reading "
+                    "sys/class/neuron_device/neuron3 has not returned since 20"))
+      << node.agent->log();
 
   node.host.set("neuron5", "sram_ecc_uncorrected=1");
   EXPECT_TRUE(node.sees(kNeuron, 14)) << node.agent->log();
@@ -79,7 +81,7 @@ TEST(Hang, AnInterfaceThatHangsIsOutAlone) {
       EXPECT_TRUE(node.sees(kEfa, 0, seconds(20))) << node.agent->log();
     } else {
       EXPECT_TRUE(node.sees(kEfa, 7)) << node.agent->log();
-      EXPECT_THAT(node.agent->log(), HasSubstr("id=rdmap16s25 reason=not_answering"));
+      EXPECT_TRUE(node.wait_log("id=rdmap16s25 reason=not_answering")) << node.agent->log();
     }
     EXPECT_EQ(node.kubelet->allocatable(kNeuron), 16);
     node.host.set("neuron5", "sram_ecc_uncorrected=1");
@@ -172,8 +174,8 @@ TEST(Unread, APortThatReadsENODEVIsADeadInterfaceAndOneThatReadsEIOIsNot) {
   node.rules("nodev */ports/1/hw_counters/no_completion_cmds\n");
   EXPECT_TRUE(node.sees(kEfa, 7)) << node.agent->log();
   EXPECT_EQ(node.kubelet->resource_view(kEfa).unhealthy, (sim::IdSet{"rdmap16s25"}));
-  EXPECT_THAT(node.agent->log(), HasSubstr("no_completion_cmds"));
-  EXPECT_THAT(node.agent->log(), HasSubstr("its counters are no longer readable"));
+  EXPECT_TRUE(node.wait_log("no_completion_cmds")) << node.agent->log();
+  EXPECT_TRUE(node.wait_log("its counters are no longer readable")) << node.agent->log();
   node.rules("");
   EXPECT_TRUE(node.sees(kEfa, 8)) << node.agent->log();
 }
@@ -184,7 +186,7 @@ TEST(Unread, WithoutInotifyTheKubeletsDirectoryIsPolled) {
   node.rules("nofile inotify\n");
   node.start();
   ASSERT_TRUE(node.wait_allocatable(kNeuron, 1)) << node.agent->log();
-  EXPECT_THAT(node.agent->log(), HasSubstr("raise the sysctl fs.inotify.max_user_instances"));
+  EXPECT_TRUE(node.wait_log("raise the sysctl fs.inotify.max_user_instances")) << node.agent->log();
   EXPECT_TRUE(starts(node, "pod", {{kNeuron, 1}}));
   ASSERT_TRUE(node.kubelet->restart());
   EXPECT_TRUE(node.wait_allocatable(kNeuron, 1)) << "registered again:\n" << node.agent->log();
@@ -256,8 +258,9 @@ TEST(Hang, PreStartIsNotHeldUpByADriverThatSaysNothing) {
   ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
   node.rules("hang */device_mem/tensors/total\n");  // which no scan reads
   EXPECT_LT(took([&] { EXPECT_TRUE(starts(node, "first", {{kNeuron, 1}})); }), kBudget + kSlack);
-  EXPECT_THAT(node.agent->log(),
-              HasSubstr("device memory state unknown, container start allowed resource=aws.amazon.com/neuron: neuron"));
+  EXPECT_TRUE(
+      node.wait_log("device memory state unknown, container start allowed resource=aws.amazon.com/neuron: neuron"))
+      << node.agent->log();
   EXPECT_LT(took([&] { EXPECT_TRUE(starts(node, "half", {{kNeuron, 8}})); }), seconds(12));
 
   node.rules("eio */device_mem/*\n");

@@ -21,8 +21,8 @@ TEST(Health, ABrokenDeviceLeavesEveryResourceAndReturnsWhenHealed) {
     EXPECT_TRUE(node.wait_allocatable(kNeuron, 16)) << node.agent->log();
     EXPECT_TRUE(node.wait_allocatable(kCore, 32));
   }
-  EXPECT_THAT(node.agent->log(),
-              HasSubstr("unhealthy resource=aws.amazon.com/neuron id=3 reason=sram_ecc_uncorrected"));
+  EXPECT_TRUE(node.wait_log("unhealthy resource=aws.amazon.com/neuron id=3 reason=sram_ecc_uncorrected"))
+      << node.agent->log();
   EXPECT_EQ(node.agent->log().find("unhealthy resource=aws.amazon.com/neuroncore"), std::string::npos)
       << "its device says the same";
 }
@@ -73,7 +73,8 @@ TEST(Health, WhatTheKernelLogSaysCountsWhereItIsAskedFor) {
   EXPECT_TRUE(node.wait_allocatable(kNeuron, 15)) << node.agent->log();
   EXPECT_TRUE(node.wait_allocatable(kCore, 30));
   EXPECT_EQ(node.kubelet->resource_view(kNeuron).unhealthy, (sim::IdSet{"3"}));
-  EXPECT_THAT(node.agent->log(), HasSubstr("neuron3: the kernel log reports NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR"));
+  EXPECT_TRUE(node.wait_log("neuron3: the kernel log reports NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR"))
+      << node.agent->log();
   node.host.set("neuron5/core1", "hw_err=NC_UNCORRECTABLE_ERROR");
   EXPECT_TRUE(node.wait_allocatable(kNeuron, 14)) << node.agent->log();
   EXPECT_TRUE(node.wait_allocatable(kCore, 29)) << "the other core is well";
@@ -150,7 +151,7 @@ TEST(Health, AnUnknownDriverLayoutKeepsTheDevicesAndSaysSo) {
   node.host.driver("2.31.7.0");
   node.start();
   EXPECT_TRUE(node.wait_allocatable(kNeuron, 16)) << node.agent->log();
-  EXPECT_THAT(node.agent->log(), HasSubstr("layout=unknown"));
+  EXPECT_TRUE(node.wait_log("layout=unknown")) << node.agent->log();
 }
 
 TEST(BadInput, FilesGoneWrongCostAtMostTheirOwnDevice) {

@@ -216,7 +216,7 @@ TEST(Metrics, ATlsFileWithoutTheOtherIsAUsageError) {
   node.extra_arguments = {"--metrics-address", "127.0.0.1:0", "--metrics-tls-cert", "/tls.crt"};
   node.start_agent();
   EXPECT_EQ(node.agent->wait(kPatience), 2);
-  EXPECT_THAT(node.agent->log(), HasSubstr("--metrics-tls-cert needs --metrics-tls-key"));
+  EXPECT_TRUE(node.wait_log("--metrics-tls-cert needs --metrics-tls-key")) << node.agent->log();
 }
 
 }  // namespace

@@ -123,14 +123,14 @@ TEST(Readiness, AnAddressThatIsNoneIsAUsageError) {
   node.extra_arguments = {"--metrics-address", "localhost:8000"};
   node.start_agent();
   EXPECT_EQ(node.agent->wait(kPatience), 2);
-  EXPECT_THAT(node.agent->log(), HasSubstr("use HOST:PORT"));
+  EXPECT_TRUE(node.wait_log("use HOST:PORT")) << node.agent->log();
 }
 
 TEST(Readiness, OffIsTheDefault) {
   Node node("trn1.2xlarge");
   node.start();
   ASSERT_TRUE(node.wait_allocatable(kNeuron, 1));
-  EXPECT_THAT(node.agent->log(), HasSubstr("metrics-address=off"));
+  EXPECT_TRUE(node.wait_log("metrics-address=off")) << node.agent->log();
   EXPECT_THAT(node.agent->log(), testing::Not(HasSubstr("probe server listening")));
 }
 

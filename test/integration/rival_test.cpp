@@ -9,7 +9,6 @@ namespace {
 using sim::test::numbered_devices;
 using sim::test::TestDevice;
 using sim::test::TestPlugin;
-using testing::HasSubstr;
 
 struct Rival : testing::Test {
   Node node{"trn1.32xlarge"};
@@ -33,9 +32,9 @@ struct Rival : testing::Test {
         kPatience))
         << node.agent->log();
     EXPECT_TRUE(node.run("pod", {{kEfa, 1}})) << node.agent->log();
-    EXPECT_THAT(node.agent->log(),
-                HasSubstr("registration lost to another plugin, registering again resource=vpc.amazonaws.com/efa"));
-    EXPECT_THAT(node.agent->log(), HasSubstr("efa-rival.sock"));
+    EXPECT_TRUE(node.wait_log("registration lost to another plugin, registering again resource=vpc.amazonaws.com/efa"))
+        << node.agent->log();
+    EXPECT_TRUE(node.wait_log("efa-rival.sock")) << node.agent->log();
   }
 };
 
@@ -82,11 +81,11 @@ TEST_F(Rival, OneWithTheSameIdsThatStaysIsNoticedByWhatItGives) {
   bool ours = false;
   while (!ours && std::chrono::steady_clock::now() < until) ours = is_ours();
   EXPECT_TRUE(ours) << node.agent->log();
-  EXPECT_THAT(
-      node.agent->log(),
-      HasSubstr("registration lost to another plugin, registering again resource=vpc.amazonaws.com/efa: container "
-                "main of the pod with uid "));
-  EXPECT_THAT(node.agent->log(), HasSubstr("efa-rival.sock"));
+  EXPECT_TRUE(
+      node.wait_log("registration lost to another plugin, registering again resource=vpc.amazonaws.com/efa: container "
+                    "main of the pod with uid "))
+      << node.agent->log();
+  EXPECT_TRUE(node.wait_log("efa-rival.sock")) << node.agent->log();
   EXPECT_EQ(node.kubelet->registrations(kNeuron), 1) << "the other resources are left alone";
 }
 

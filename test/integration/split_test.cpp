@@ -151,7 +151,7 @@ TEST_F(Split, AFileThatMakesNoSenseIsRefusedAtTheStart) {
   const auto ended = node.agent->wait(kPatience);
   ASSERT_TRUE(ended);
   EXPECT_EQ(*ended, 2);
-  EXPECT_THAT(node.agent->log(), HasSubstr(file + ": groups[0].core-devices: \"0..3\" is neither a list"));
+  EXPECT_TRUE(node.wait_log(file + ": groups[0].core-devices: \"0..3\" is neither a list")) << node.agent->log();
 }
 
 TEST(Offer, ChoicesThatLeaveNothingAreRefusedOrWarnedOf) {

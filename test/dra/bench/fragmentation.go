@@ -47,7 +47,9 @@ func packings() []setup {
 	for _, direction := range []pool.Direction{pool.Low, pool.High} {
 		o := pool.Default()
 		o.Devices = direction
-		list = append(list, setup{fmt.Sprintf("none: shares, devices %s", direction), shares, pool.Partitions{}, o, true})
+		for _, form := range []form{shares, apart} {
+			list = append(list, setup{fmt.Sprintf("none: %s, devices %s", form, direction), form, pool.Partitions{}, o, true})
+		}
 	}
 	return list
 }

@@ -72,9 +72,14 @@ const (
 	constrained             // whole devices of one group id, cores of one device
 	plain                   // counts alone: unmodified pods
 	shares                  // as constrained, cores as whole devices and a share of one more
+	apart                   // as shares, which try the last quarter of the devices first
 )
 
-func (f form) String() string { return [...]string{"groups", "constraints", "counts", "shares"}[f] }
+func (f form) String() string {
+	return [...]string{"groups", "constraints", "counts", "shares", "shares apart"}[f]
+}
+
+func (f form) shared() bool { return f == shares || f == apart }
 
 // claimed asks the scheduler's allocator.
 type claimed struct {
@@ -95,7 +100,7 @@ func newClaimed(t node.Type, f form, p pool.Partitions, order pool.Order) *claim
 		c.entries[e.Name] = e
 	}
 	offered := pool.Slices(nodeName, t, p, order, pool.Split)
-	if f == shares {
+	if f.shared() {
 		offered = pool.Share(offered)
 	}
 	c.scheduler = claims.NewScheduler(offered)
@@ -123,7 +128,7 @@ func (c *claimed) place(o *occupancy, r request) *placement {
 			p.devices = append(p.devices, e.Devices...)
 		}
 	}
-	if c.form == shares && r.cores {
+	if c.form.shared() && r.cores {
 		c.chooseCores(o, p, results)
 	}
 	slices.Sort(p.devices)
@@ -238,13 +243,13 @@ func (c *claimed) attribute(devices int) string {
 // Where cores are not offered a pod has to ask for whole devices.
 func (c *claimed) coreParts(r request) []func(*resourceapi.DeviceClaim) {
 	per := c.t.Cores()
-	if c.form == shares {
+	if c.form.shared() {
 		var parts []func(*resourceapi.DeviceClaim)
 		if whole := r.size / per; whole > 0 {
 			parts = append(parts, claims.Request(claims.Units, pool.Device, whole))
 		}
 		if rest := r.size % per; rest > 0 {
-			parts = append(parts, claims.Shares("rest", 1, rest))
+			parts = append(parts, c.share(rest))
 		}
 		if r.efas > 0 {
 			parts = append(parts, claims.Request(claims.EFAs, pool.EFA, r.efas))
@@ -261,4 +266,13 @@ func (c *claimed) coreParts(r request) []func(*resourceapi.DeviceClaim) {
 		parts = append(parts, claims.Match(claims.DeviceID))
 	}
 	return parts
+}
+
+// share of one device: with apart of the last devices, and of any other only where these have no room.
+func (c *claimed) share(cores int) func(*resourceapi.DeviceClaim) {
+	if c.form == shares {
+		return claims.Shares("rest", 1, cores)
+	}
+	last := fmt.Sprintf("device.attributes['%s'].deviceId >= %d", pool.Driver, c.t.Devices*3/4)
+	return claims.First("rest", claims.Shares("apart", 1, cores, last), claims.Shares("any", 1, cores))
 }

@@ -41,11 +41,25 @@ func Request(name, kind string, count int, expressions ...string) func(*resource
 }
 
 // Shares of that many devices, each with so many cores of its own.
-func Shares(name string, count, cores int) func(*resourceapi.DeviceClaim) {
+func Shares(name string, count, cores int, expressions ...string) func(*resourceapi.DeviceClaim) {
 	return func(claim *resourceapi.DeviceClaim) {
-		Request(name, pool.Core, count)(claim)
+		Request(name, pool.Core, count, expressions...)(claim)
 		claim.Requests[len(claim.Requests)-1].Exactly.Capacity = capacity(cores)
 	}
+}
+
+// First of these requests that can be had.
+func First(name string, requests ...func(*resourceapi.DeviceClaim)) func(*resourceapi.DeviceClaim) {
+	var all resourceapi.DeviceClaim
+	for _, request := range requests {
+		request(&all)
+	}
+	first := resourceapi.DeviceRequest{Name: name}
+	for _, r := range all.Requests {
+		first.FirstAvailable = append(first.FirstAvailable, resourceapi.DeviceSubRequest{Name: r.Name, DeviceClassName: r.Exactly.DeviceClassName,
+			Selectors: r.Exactly.Selectors, AllocationMode: r.Exactly.AllocationMode, Count: r.Exactly.Count, Capacity: r.Exactly.Capacity})
+	}
+	return func(claim *resourceapi.DeviceClaim) { claim.Requests = append(claim.Requests, first) }
 }
 
 // All devices of one kind.

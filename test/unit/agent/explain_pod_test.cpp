@@ -129,6 +129,17 @@ TEST(ExplainPod, ClaimsAreTheSameHardware) {
   expect_golden("explain_claim", facts, "ada");
 }
 
+TEST(ExplainPod, SharesOfADeviceAreTheirCores) {
+  fakes::FakeHost host("trn2.48xlarge");
+  ExplainFacts facts = facts_of(host.write());
+  claim(facts, "ada", "one", {"neuron-device-13-share-0-1"});
+  claim(facts, "bob", "two", {"neuron-device-13-share-4-7"});
+  const ExplainedPod ada = explain_pod(facts, "training", "ada"), bob = explain_pod(facts, "training", "bob");
+  EXPECT_THAT(ada.containers.at(0).devices.at(0).cores, ElementsAre(52));
+  EXPECT_THAT(bob.containers.at(0).devices.at(0).cores, ElementsAre(54, 55));
+  EXPECT_THAT(ada.containers[0].devices[0].shared_with, ElementsAre("training/bob/main"));
+}
+
 TEST(ExplainPod, AdminAccessHoldsNothing) {
   fakes::FakeHost host("trn1.32xlarge");
   ExplainFacts facts = facts_of(host.write());
