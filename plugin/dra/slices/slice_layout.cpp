@@ -166,7 +166,7 @@ Error no_server(std::string_view text) {
   return make_error(
       ErrorCode::invalid_argument,
       "\"" + printable(text) +
-          "\" is not a server version: give 1.34 or newer and feature gates, for example 1.36.3 or "
+          "\" is not a server version: give three numbers from 1.34.0 on, and feature gates: 1.36.3 or "
           "1.34.2,DRAPartitionableDevices=true; the other gates are DRADeviceTaints and DRAConsumableCapacity");
 }
 
