@@ -183,9 +183,11 @@ void add_hidden(const Fleet& fleet, const Pod& pod, const NodeState& state, std:
 }  // namespace
 
 Verdict fit(const Fleet& fleet, const Pod& pod, const NodeState& state, Effort* effort) {
+  if (is_over(effort)) return {Answer::unknown, {obstacle(Kind::not_tried, "")}, {}};
   std::vector<Obstacle> all = pod_obstacles(fleet, pod);
   append(all, node_obstacles(pod, state.node));
   append(all, count_obstacles(fleet, pod, state));
+  append(all, general_obstacles(pod, state));
   std::vector<ClaimResult> devices;
   append(all, claim_obstacles(fleet, pod, state, devices, effort));
   add_hidden(fleet, pod, state, all);

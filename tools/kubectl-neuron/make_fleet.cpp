@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <tuple>
@@ -197,7 +198,10 @@ Fleet make_fleet(Documents documents) {
 namespace {
 
 void add(Amounts& amounts, const Amounts& more) {
-  for (const auto& [name, amount] : more) amounts[name] += amount;
+  for (const auto& [name, amount] : more) {
+    std::int64_t& sum = amounts[name];
+    if (__builtin_add_overflow(sum, amount, &sum)) sum = std::numeric_limits<std::int64_t>::max();
+  }
 }
 
 void raise_to(Amounts& amounts, const Amounts& others) {

@@ -12,7 +12,11 @@ namespace {
 using Kind = Obstacle::Kind;
 
 std::string number(std::int64_t value) {
-  return std::to_string(value);
+  return amount_text(value);
+}
+
+std::string number(std::int64_t value, std::string_view noun) {
+  return number(value) + " " + (value == 1 ? std::string(noun) : plural(noun));
 }
 
 std::string held_by(const Obstacle& one) {
@@ -20,13 +24,20 @@ std::string held_by(const Obstacle& one) {
 }
 
 std::string of_devices(const Obstacle& one, const std::string& why) {
-  return "request " + printable(one.name) + " needs " + counted(one.asked, "device") + ", " + number(one.free) +
-         " of " + number(one.total) + (one.free == 1 ? " is free" : " are free") + why + held_by(one);
+  return "request " + printable(one.name) + " needs " + number(one.asked, "device") + ", " + number(one.free) + " of " +
+         number(one.total) + (one.free == 1 ? " is free" : " are free") + why + held_by(one);
 }
 
 std::string too_few(const Obstacle& one) {
   return "asks for " + number(one.asked) + " " + printable(one.name) + ", " + number(one.free) + " of " +
          number(one.total) + (one.free == 1 ? " is free" : " are free") + held_by(one);
+}
+
+std::string too_little(const Obstacle& one) {
+  const auto text = [&](std::int64_t value) { return general_text(one.name, value); };
+  if (one.name == "pods") return "the node has as many pods as it takes (" + text(one.total) + ")";
+  return "asks for " + text(one.asked) + " " + printable(one.name) + ", " + text(one.free) + " of " + text(one.total) +
+         (one.free == kWholeUnit ? " is free" : " are free");
 }
 
 std::string words_of_pod(const Obstacle& one) {
@@ -47,7 +58,7 @@ std::string words_of_pod(const Obstacle& one) {
     case Kind::claim_full:
       return number(one.total) + " pods have claim " + name + ", and no claim is shared by more";
     default:
-      return name + " asks for " + counted(one.asked, "device") + ", and a claim has at most " + number(one.total);
+      return name + " asks for " + number(one.asked, "device") + ", and a claim has at most " + number(one.total);
   }
 }
 
@@ -56,8 +67,8 @@ std::string both_names(const Obstacle& one) {
     return "container " + printable(one.name) +
            " asks for devices and cores, and the node offers none under both names";
   }
-  return "container " + printable(one.name) + " asks for devices with " + counted(one.asked, "core") + " and for " +
-         counted(one.free, "core") + ": not the same hardware, so the agent refuses it";
+  return "container " + printable(one.name) + " asks for devices with " + number(one.asked, "core") + " and for " +
+         number(one.free, "core") + ": not the same hardware, so the agent refuses it";
 }
 
 std::string words_of_node(const Obstacle& one) {
@@ -116,6 +127,8 @@ std::string words_of_hardware(const Obstacle& one) {
              detail;
     case Kind::together:
       return "each request is met by itself, but not all of " + name + " together";
+    case Kind::too_little:
+      return too_little(one);
     default:
       return "";
   }
@@ -127,6 +140,7 @@ std::string words_of_doubt(const Obstacle& one) {
     return "cannot tell: the expression of request " + name + " is not evaluated here: " + detail;
   if (one.kind == Kind::refused_there)
     return "cannot tell: the scheduler may choose " + name + ", where the agent refuses it";
+  if (one.kind == Kind::not_tried) return "not tried: the time limit was reached before";
   if (one.kind == Kind::search) return "cannot tell: too many combinations for " + name;
   if (one.kind == Kind::name_order)
     return "cannot tell: it asks for devices and for cores, and which are given first decides";
@@ -135,13 +149,13 @@ std::string words_of_doubt(const Obstacle& one) {
   return "cannot tell: " + name + " was not found, and not everything could be read";
 }
 
-constexpr std::array kNames = {"gated",      "no_scheduler",    "claim_missing",   "class_unknown",   "all_differ",
-                               "claim_full", "claim_limit",     "both_names",      "not_ready",       "unschedulable",
-                               "taint",      "label",           "claim_elsewhere", "no_resource",     "other_mode",
-                               "too_few",    "other_name",      "unhealthy",       "incomplete_pool", "no_device",
-                               "lnc",        "too_few_devices", "counters",        "capacity",        "tainted",
-                               "constraint", "together",        "selector",        "search",          "refused_there",
-                               "name_order", "unread"};
+constexpr std::array kNames = {
+    "gated",           "no_scheduler", "claim_missing", "class_unknown",   "all_differ", "claim_full",
+    "claim_limit",     "both_names",   "not_ready",     "unschedulable",   "taint",      "label",
+    "claim_elsewhere", "no_resource",  "other_mode",    "too_few",         "other_name", "unhealthy",
+    "incomplete_pool", "no_device",    "lnc",           "too_few_devices", "counters",   "capacity",
+    "tainted",         "constraint",   "together",      "too_little",      "selector",   "search",
+    "refused_there",   "name_order",   "unread",        "not_tried"};
 
 // Nodes that differ in holders only share a line.
 std::vector<Obstacle> without_holders(std::vector<Obstacle> obstacles) {
@@ -149,13 +163,15 @@ std::vector<Obstacle> without_holders(std::vector<Obstacle> obstacles) {
   return obstacles;
 }
 
-void add_holders(std::vector<Holder>& all, const std::vector<Holder>& more) {
+using Places = std::map<std::string, std::size_t>;  // of pods in a list of holders
+
+void add_holders(std::vector<Holder>& all, Places& places, const std::vector<Holder>& more) {
   for (const Holder& holder : more) {
-    const auto known = std::ranges::find(all, holder.pod, &Holder::pod);
-    if (known == all.end()) {
+    const auto [at, is_new] = places.try_emplace(holder.pod, all.size());
+    if (is_new) {
       all.push_back(holder);
     } else {
-      known->amount += holder.amount;
+      all[at->second].amount += holder.amount;
     }
   }
 }
@@ -165,6 +181,10 @@ int rank_of(Answer answer) {
 }
 
 }  // namespace
+
+std::string amount_text(std::int64_t amount) {
+  return std::to_string(amount) + (amount >= kMostUnits ? " or more" : "");
+}
 
 std::string words_of(const Obstacle& obstacle) {
   if (is_doubt(obstacle.kind)) return words_of_doubt(obstacle);
@@ -200,15 +220,17 @@ std::string holders_of(const std::vector<Holder>& holders, std::size_t most) {
 
 std::vector<NodeGroup> grouped(const std::vector<NodeState>& states, const std::vector<Verdict>& verdicts) {
   std::vector<NodeGroup> groups;
+  std::vector<std::vector<Places>> holders;  // parallel to the groups and their obstacles
   std::map<std::pair<Answer, std::vector<Obstacle>>, std::size_t> places;
   for (std::size_t i = 0; i < states.size() && i < verdicts.size(); ++i) {
     const Verdict& verdict = verdicts[i];
     const auto [at, is_new] = places.try_emplace({verdict.answer, without_holders(verdict.obstacles)}, groups.size());
     if (is_new) groups.push_back({{}, verdict.answer, at->first.second});
+    if (is_new) holders.emplace_back(verdict.obstacles.size());
     NodeGroup& group = groups[at->second];
     group.nodes.push_back(states[i].node.name);
     for (std::size_t k = 0; k < verdict.obstacles.size(); ++k) {
-      add_holders(group.obstacles[k].holders, verdict.obstacles[k].holders);
+      add_holders(group.obstacles[k].holders, holders[at->second][k], verdict.obstacles[k].holders);
     }
   }
   std::ranges::stable_sort(groups, {}, [](const NodeGroup& group) {

@@ -76,7 +76,7 @@ void note_never(const std::vector<NodeState>& states, const Pod& pod, std::vecto
       continue;
     }
     const std::string logical = resource == kNeuronCore ? "; it counts logical cores" : "";
-    notes.push_back("no node has " + std::to_string(asked) + " " + name + ", even when empty: the most is " +
+    notes.push_back("no node has " + amount_text(asked) + " " + name + ", even when empty: the most is " +
                     std::to_string(most) + (type.empty() ? "" : " (" + printable(type) + ")") +
                     "; ask for less, or add a larger type" + logical);
   }
