@@ -123,6 +123,29 @@ TEST(ReadDocuments, ReportsAreParsedAsTheyCome) {
   EXPECT_FALSE(find_node(fleet, "n1")->report);
 }
 
+TEST(ReadDocuments, SlicesAreParsedAsTheyCome) {
+  FakeCluster cluster;
+  fill(cluster, 3);
+  for (const std::string name : {"n0", "n1", "n2"}) {
+    json device = {{"name", "neuron-device-0"}, {"attributes", {{"resourceType", {{"string", "neuron_device"}}}}}};
+    cluster.lists["/apis/resource.k8s.io/v1/resourceslices"].push_back(
+        {{"metadata", {{"name", "slice-" + name}}},
+         {"spec",
+          {{"driver", "neuron.aws.com"},
+           {"nodeName", name},
+           {"pool", {{"name", name}, {"resourceSliceCount", 1}}},
+           {"devices", {device}}}}});
+  }
+  Documents documents = read_documents(cluster, "", {.reports = true}, {}).value();
+  EXPECT_THAT(documents.list(Kind::slices), IsEmpty()) << "no text is kept";
+  EXPECT_EQ(documents.slices.size(), 3U);
+  const Fleet fleet = make_fleet(std::move(documents));
+  ASSERT_EQ(fleet.pools.size(), 3U);
+  EXPECT_EQ(fleet.nodes.at(2).mode, Mode::claims);
+  EXPECT_EQ(&*fleet.pools[0].devices.at(0).attributes.begin(), &*fleet.pools[2].devices.at(0).attributes.begin())
+      << "of two pages, once";
+}
+
 TEST(ReadDocuments, OldServersAreAskedForOlderVersions) {
   FakeCluster cluster;
   fill(cluster, 1);
