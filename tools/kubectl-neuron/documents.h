@@ -57,10 +57,6 @@ struct Documents {
 // Puts the report in place of its text; where it is none, `missing` says so. Pure.
 void parse_report(AgentAnswer& answer);
 
-// Adds the slices of a page, and returns it without its text; nothing where the page cannot be read whole. Pure.
-// Errors: data_corrupt.
-[[nodiscard]] Result<struct Page> parse_slices(std::string_view page, SliceFacts& facts, std::vector<Slice>& slices);
-
 // Documents that a command needs beside nodes, pods, slices, claims and classes.
 struct Wanted {
   bool agents = true;
@@ -127,6 +123,10 @@ struct Page {
 // The page in `body`, an API server's answer, with the fields that commands read, and no others: environment variables,
 // annotations, volumes and managed fields of pods are in no document and no dump. Pure. Errors: data_corrupt.
 [[nodiscard]] Result<Page> kept_page(Kind kind, std::string_view body);
+
+// Adds the slices of a page, and returns it without its text; nothing where the page cannot be read whole. Pure.
+// Errors: data_corrupt.
+[[nodiscard]] Result<Page> parse_slices(std::string_view page, SliceFacts& facts, std::vector<Slice>& slices);
 
 // Why a run of kubectl failed, in a sentence: its last words, or that it had none.
 [[nodiscard]] std::string failure_of(const ChildOutcome& kubectl);
