@@ -161,6 +161,9 @@ Result<Page> kept_page(Kind kind, std::string_view body) {
       body, [&](int depth, json::parse_event_t event, json& value) { return filter(depth, event, value); }, false);
   if (filter.is_too_deep()) return fail(ErrorCode::data_corrupt, what + " is nested too deeply");
   if (!list.is_object()) return fail(ErrorCode::data_corrupt, what + " is not a JSON object");
+  if (list.contains("items") && !list["items"].is_null() && !list["items"].is_array()) {
+    return fail(ErrorCode::data_corrupt, what + " has no list of items");
+  }
   Page page;
   page.next = kube::text_of(list, {"metadata", "continue"});
   if (page.next.size() > kMaxContinue) return fail(ErrorCode::data_corrupt, what + " has an unusable continue token");

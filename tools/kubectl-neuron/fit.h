@@ -66,6 +66,7 @@ struct Obstacle {
     tainted,          // likewise, of devices with a taint; detail: the taint
     constraint,       // name: the attribute that devices are to share or not to share, detail: the claim
     together,         // each request is met by itself, not all of them; name: the claims
+    other_resource,   // not of fit(): processor time, memory, another project's resource; detail: how much is asked for
     // It cannot be said.
     selector,       // name: the request; detail: the expression
     search,         // too many combinations; name: the claims
@@ -80,6 +81,7 @@ struct Obstacle {
   std::int64_t free = 0;
   std::int64_t total = 0;
   std::vector<Holder> holders;  // those with most first
+  bool at_most = false;         // free: holders that could not be read may have some of it
   friend auto operator<=>(const Obstacle&, const Obstacle&) = default;
 };
 

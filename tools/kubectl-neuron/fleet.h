@@ -40,6 +40,7 @@ struct Node {
   std::string agent_version;  // "" unknown
   std::optional<report::NodeReport> report;  // the agent's document (GET /node); nullopt: see report_missing
   std::string report_missing;                // one sentence why there is none; "" with a report
+  Amounts others;                            // of other resources what no pod asks for that is placed here (others.h)
 };
 
 struct Toleration {
@@ -98,6 +99,7 @@ struct Pod {
   std::vector<Container> containers;
   std::vector<PodClaim> claims;
   std::vector<ContainerWait> waits;
+  Amounts others;  // demands of other resources (others.h); of placed pods without hardware not kept
 };
 
 // The scheduler's count for a pod on its node: the largest of the sum over containers and sidecars, and each init
@@ -200,6 +202,8 @@ struct Fleet {
   std::vector<Event> events;
   std::string default_namespace;     // of the user's context; "" unknown
   std::string read_at;               // RFC 3339, when the documents were read
+  std::string nodes_unread;          // why there may be nodes that are not listed here, a sentence; "": there are none
+  std::string pods_unread;           // likewise of pods
   bool pods_partial = false;         // there may be pods that are not listed here
   bool claims_partial = false;       // likewise
   std::vector<std::string> unknown;  // one sentence for each thing that could not be read, and why

@@ -13,6 +13,7 @@
 #include "tools/kubectl-neuron/agent_pod.h"
 #include "tools/kubectl-neuron/documents.h"
 #include "tools/kubectl-neuron/fleet.h"
+#include "tools/kubectl-neuron/others.h"
 #include "tools/kubectl-neuron/parse.h"
 
 namespace neuron::fleet {
@@ -41,31 +42,73 @@ class Maker {
     for_each(Kind::events, [&](const json& object) { fleet_.events.push_back(event_of(object)); });
     for_each(Kind::slices, [&](const json& object) { add_slice(slice_of(object)); });
     sort();
+    say_what_is_unread();
+    settle_others(fleet_);
     finish_pools();
     finish_nodes();
+    say_strangers();
     return std::move(fleet_);
   }
 
  private:
   void for_each(Kind kind, const std::function<void(const json&)>& use) {
-    std::size_t corrupt = 0;
+    std::size_t corrupt = 0, all = 0;
+    std::vector<std::string> lost;
     for (const std::string& page : documents_.list(kind)) {
       const auto list = kube::parse_object(page, "a list");
-      if (!list) {
+      const bool is_list = list && (kube::member(*list, "items").is_null() || kube::member(*list, "items").is_array());
+      if (!is_list) {
         ++corrupt;
         continue;
       }
       for (const json& item : kube::list_of(*list, "items")) {
+        ++all;
+        if (!is_understood(kind, item)) lost.push_back(place_of(item, all));
         // Everything that is listed has a name; what has none is no object.
         const bool has_name = !kube::text_of(kube::member(item, "metadata"), "name").empty();
         if (has_name || kind == Kind::events) use(item);
       }
     }
-    if (corrupt == 0) return;
+    const std::string plural(plural_of(kind));
+    if (corrupt > 0) say_unread(kind, counted(corrupt, "page") + " of the list of " + plural + " cannot be parsed");
+    if (lost.empty()) return;
+    say_unread(kind, std::to_string(lost.size()) + " of " + std::to_string(all) + " " + plural +
+                         " were not understood, wholly or in part: " + some_of(lost, 3));
+  }
+
+  void say_unread(Kind kind, const std::string& sentence) {
+    documents_.partial.emplace(plural_of(kind));
     fleet_.pods_partial |= kind == Kind::pods;
     fleet_.claims_partial |= kind == Kind::claims;
-    fleet_.unknown.push_back(counted(corrupt, "page") + " of the list of " + std::string(plural_of(kind)) +
-                             " cannot be parsed");
+    fleet_.unknown.push_back(sentence);
+    if (kind == Kind::nodes) fleet_.nodes_unread = sentence;
+    if (kind == Kind::pods) fleet_.pods_unread = sentence;
+  }
+
+  // The sentences about nodes and pods: commands that would else say that there are none repeat them.
+  void say_what_is_unread() {
+    const auto find = [&](Kind kind, std::string& unread) {
+      const std::string plural(plural_of(kind));
+      if (!unread.empty() || !documents_.partial.contains(plural)) return;
+      const auto sentence = std::ranges::find_if(fleet_.unknown, [&](const std::string& one) {
+        return one.starts_with(plural + " ") || (one.starts_with("only ") && one.find(plural) != one.npos);
+      });
+      unread = sentence == fleet_.unknown.end() ? "not all " + plural + " could be read" : *sentence;
+    };
+    find(Kind::nodes, fleet_.nodes_unread);
+    find(Kind::pods, fleet_.pods_unread);
+  }
+
+  // Agents that answered for a node that is not listed.
+  void say_strangers() {
+    std::vector<std::string> strangers;
+    for (const auto& [node, answer] : documents_.agents) {
+      const bool answered = answer.report || !answer.body.empty();
+      if (answered && find_node(fleet_, node) == nullptr) strangers.push_back(node);
+    }
+    if (strangers.empty() || !fleet_.nodes_unread.empty()) return;  // else it is no wonder
+    fleet_.unknown.push_back(counted(strangers.size(), "agent") +
+                             " answered for nodes that are not listed: " + some_of(strangers, 3));
   }
 
   void add_template(const json& object) {
@@ -139,8 +182,10 @@ class Maker {
   void read_report(Node& node) {
     const auto answer = documents_.agents.find(node.name);
     if (answer == documents_.agents.end()) {
-      node.report_missing =
-          node.agent_pod.empty() ? "no agent's pod was found on this node" : "the agent was not asked";
+      node.report_missing = !node.agent_pod.empty() ? "the agent was not asked"
+                            : fleet_.pods_unread.empty()
+                                ? "no agent's pod was found on this node"
+                                : "no agent's pod was found on this node, and not all pods could be read";
       return;
     }
     AgentAnswer& given = answer->second;

@@ -19,14 +19,19 @@ std::string held_by(const Obstacle& one) {
   return one.holders.empty() ? "" : "; held by " + holders_of(one.holders);
 }
 
+std::string free_of(const Obstacle& one) {
+  return (one.at_most ? "at most " : "") + number(one.free) + " of " + number(one.total) +
+         (one.free == 1 ? " is free" : " are free");
+}
+
 std::string of_devices(const Obstacle& one, const std::string& why) {
-  return "request " + printable(one.name) + " needs " + counted(one.asked, "device") + ", " + number(one.free) +
-         " of " + number(one.total) + (one.free == 1 ? " is free" : " are free") + why + held_by(one);
+  return "request " + printable(one.name) + " needs " + counted(one.asked, "device") + ", " + free_of(one) + why +
+         (one.at_most ? " (not all claims could be read)" : "") + held_by(one);
 }
 
 std::string too_few(const Obstacle& one) {
-  return "asks for " + number(one.asked) + " " + printable(one.name) + ", " + number(one.free) + " of " +
-         number(one.total) + (one.free == 1 ? " is free" : " are free") + held_by(one);
+  return "asks for " + number(one.asked) + " " + printable(one.name) + ", " + free_of(one) +
+         (one.at_most ? " (not all pods could be read)" : "") + held_by(one);
 }
 
 std::string words_of_pod(const Obstacle& one) {
@@ -116,6 +121,9 @@ std::string words_of_hardware(const Obstacle& one) {
              detail;
     case Kind::together:
       return "each request is met by itself, but not all of " + name + " together";
+    case Kind::other_resource:
+      if (name == "pods") return "the node has as many pods as it may";
+      return "asks for " + detail + " " + name + ", and less is free";
     default:
       return "";
   }
@@ -135,13 +143,13 @@ std::string words_of_doubt(const Obstacle& one) {
   return "cannot tell: " + name + " was not found, and not everything could be read";
 }
 
-constexpr std::array kNames = {"gated",      "no_scheduler",    "claim_missing",   "class_unknown",   "all_differ",
-                               "claim_full", "claim_limit",     "both_names",      "not_ready",       "unschedulable",
-                               "taint",      "label",           "claim_elsewhere", "no_resource",     "other_mode",
-                               "too_few",    "other_name",      "unhealthy",       "incomplete_pool", "no_device",
-                               "lnc",        "too_few_devices", "counters",        "capacity",        "tainted",
-                               "constraint", "together",        "selector",        "search",          "refused_there",
-                               "name_order", "unread"};
+constexpr std::array kNames = {
+    "gated",           "no_scheduler", "claim_missing", "class_unknown",   "all_differ", "claim_full",
+    "claim_limit",     "both_names",   "not_ready",     "unschedulable",   "taint",      "label",
+    "claim_elsewhere", "no_resource",  "other_mode",    "too_few",         "other_name", "unhealthy",
+    "incomplete_pool", "no_device",    "lnc",           "too_few_devices", "counters",   "capacity",
+    "tainted",         "constraint",   "together",      "other_resource",  "selector",   "search",
+    "refused_there",   "name_order",   "unread"};
 
 // Nodes that differ in holders only share a line.
 std::vector<Obstacle> without_holders(std::vector<Obstacle> obstacles) {

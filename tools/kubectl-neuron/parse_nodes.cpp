@@ -5,6 +5,7 @@
 #include "agent/base/parse.h"
 #include "agent/kube/answers.h"
 #include "agent/model/resource.h"
+#include "tools/kubectl-neuron/others.h"
 #include "tools/kubectl-neuron/parse.h"
 
 namespace neuron::fleet {
@@ -171,6 +172,7 @@ Node node_of(const json& object, const std::set<std::string>& more) {
   if (status == "True" || status == "False") node.ready = status == "True";
   node.allocatable = amounts_of(member(member(object, "status"), "allocatable"), more);
   node.capacity = amounts_of(member(member(object, "status"), "capacity"), more);
+  node.others = others_of(member(member(object, "status"), "allocatable"), more);
   const auto type = node.labels.find("node.kubernetes.io/instance-type");
   if (type != node.labels.end()) node.instance_type = type->second;
   return node;
@@ -202,6 +204,7 @@ Pod pod_of(const json& object, const std::set<std::string>& more) {
   }
   read_claims(pod, object);
   read_waits(pod, status);
+  pod.others = others_of_pod(object, more);
   return pod;
 }
 

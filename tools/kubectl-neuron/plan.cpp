@@ -251,7 +251,7 @@ Plan plan(const Fleet& fleet, const Manifest& manifest, int replicas, Effort* ef
   std::vector<NodeState> empty;
   for (const NodeState& state : states) empty.push_back(emptied(state));
   Filling filling(rules, states, effort);
-  bool doubt = states.empty(), nowhere = false;
+  bool doubt = states.empty() || !fleet.nodes_unread.empty(), nowhere = false;
   for (const PodGroup& group : groups) {
     GroupPlan& own = result.groups.emplace_back();
     own.pod = full_name(group.pod);

@@ -24,6 +24,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr int kPageSize = 500;
+constexpr int kSlicesOfPage = 100;           // with 128 devices each
 constexpr std::size_t kMostItems = 200'000;  // of one kind
 constexpr std::size_t kMostPages = 1'000;    // likewise: a server may send empty ones
 constexpr std::size_t kMostAgentBytes = std::size_t{4} << 20U;
@@ -347,7 +348,8 @@ class Reading {
   }
 
   Result<Page> read_page(Kind kind, const std::string& path, const std::string& next) {
-    kube::ApiCall call{.path = path, .query = "limit=" + std::to_string(kPageSize)};
+    kube::ApiCall call{.path = path,
+                       .query = "limit=" + std::to_string(kind == Kind::slices ? kSlicesOfPage : kPageSize)};
     if (!next.empty()) call.query += "&continue=" + kube::percent_encoded(next);
     TRY_ASSIGN(kube::ApiReply reply, cluster_.get(call, limits_.page));
     if (reply.status == 200) return kept_page(kind, reply.body);

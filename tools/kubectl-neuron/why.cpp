@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/base/parse.h"
+#include "tools/kubectl-neuron/others.h"
 
 namespace neuron::fleet {
 namespace {
@@ -55,7 +56,12 @@ std::string scheduler_message(const Fleet& fleet, const Pod& pod) {
 }
 
 // A resource of which no node has as many as are asked for.
-void note_never(const std::vector<NodeState>& states, const Pod& pod, std::vector<std::string>& notes) {
+void note_never(const Fleet& fleet, const std::vector<NodeState>& states, const Pod& pod,
+                std::vector<std::string>& notes) {
+  if (!fleet.nodes_unread.empty()) {
+    notes.push_back(printable(fleet.nodes_unread, 400) + "; what those offer is not known");
+    return;
+  }
   for (const auto& [resource, asked] : scheduled_amounts(pod)) {
     std::int64_t most = 0;
     std::string type;
@@ -91,13 +97,55 @@ bool is_gated(const Pod& pod) {
 }
 
 // By the verdicts, and by what the scheduler says of things that are not looked at here.
-Answer answer_of(const Pod& pod, const std::vector<Verdict>& verdicts, const std::vector<Explanation>& scheduler) {
+Answer answer_of(const Fleet& fleet, const Pod& pod, const std::vector<Verdict>& verdicts,
+                 const std::vector<Explanation>& scheduler) {
   if (is_gated(pod)) return Answer::no;
   if (any(verdicts, Answer::yes)) {
     const bool other = std::ranges::any_of(scheduler, [](const Explanation& one) { return !one.of_hardware; });
     return other ? Answer::unknown : Answer::yes;
   }
-  return any(verdicts, Answer::unknown) || verdicts.empty() ? Answer::unknown : Answer::no;
+  const bool is_part = any(verdicts, Answer::unknown) || verdicts.empty() || !fleet.nodes_unread.empty();
+  return is_part ? Answer::unknown : Answer::no;
+}
+
+// What fit() does not look at, node by node.
+void add_others(const Pod& pod, const std::vector<NodeState>& states, std::vector<Verdict>& verdicts) {
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    const std::vector<Obstacle> more = other_obstacles(pod, states[i].node);
+    if (more.empty()) continue;
+    Verdict& verdict = verdicts[i];
+    std::erase_if(verdict.obstacles, [](const Obstacle& one) { return is_doubt(one.kind); });
+    verdict.obstacles.insert(verdict.obstacles.end(), more.begin(), more.end());
+    verdict.answer = Answer::no;
+    verdict.devices.clear();
+  }
+}
+
+// Whether as many nodes as the scheduler says were found to have too little of it.
+bool is_found(const Explanation& one, const std::vector<NodeGroup>& groups) {
+  constexpr std::string_view kHead = "Insufficient ";
+  if (!one.said.starts_with(kHead)) return false;
+  const std::string_view name = std::string_view(one.said).substr(kHead.size());
+  std::size_t nodes = 0;
+  for (const NodeGroup& group : groups) {
+    const bool has_it = std::ranges::any_of(group.obstacles, [&](const Obstacle& obstacle) {
+      return (obstacle.kind == Kind::other_resource || obstacle.kind == Kind::no_resource) && obstacle.name == name;
+    });
+    if (has_it) nodes += group.nodes.size();
+  }
+  return nodes > 0 && nodes >= static_cast<std::size_t>(std::max(one.nodes, 0));
+}
+
+// What the scheduler says of things that are not looked at here stays, whatever is changed.
+void note_alone(Why& why) {
+  std::vector<std::string> others;
+  for (const Explanation& one : why.scheduler) {
+    if (!one.of_hardware && !is_found(one, why.nodes)) others.push_back(one.said);
+  }
+  why.devices_alone = !others.empty() && !why.changes.empty();
+  if (!why.devices_alone) return;
+  why.notes.push_back("the changes are proved as far as devices go: the scheduler also says " + some_of(others) +
+                      ", which is not looked at here");
 }
 
 std::string summary_of_waiting(const Why& why, const Pod& pod) {
@@ -114,6 +162,8 @@ std::string summary_of_waiting(const Why& why, const Pod& pod) {
     return "its devices fit on " + some_of(fits) + "; the scheduler names reasons that are not looked at here";
   }
   if (why.nodes.empty()) return "no node could be read";
+  const bool all_no = std::ranges::all_of(why.nodes, [](const NodeGroup& one) { return one.answer == Answer::no; });
+  if (why.answer == Answer::unknown && all_no) return "it fits on none of the nodes that could be read";
   return why.answer == Answer::no ? "it fits on no node now" : "it is unknown whether it fits";
 }
 
@@ -138,12 +188,15 @@ void add_changes(const Fleet& fleet, const Pod& pod, const std::vector<NodeState
 void explain_waiting(const Fleet& fleet, const Pod& pod, Effort* effort, Why& why) {
   const Pod question = pod.node.empty() ? pod : made_again(pod);
   const std::vector<NodeState> states = node_states(fleet);
-  const std::vector<Verdict> verdicts = fit_all(fleet, question, states, effort);
+  std::vector<Verdict> verdicts = fit_all(fleet, question, states, effort);
+  add_others(question, states, verdicts);
   why.scheduler = explain_scheduler(scheduler_message(fleet, pod));
   why.nodes = grouped(states, verdicts);
-  why.answer = answer_of(question, verdicts, why.scheduler);
-  if (why.answer != Answer::yes) note_never(states, question, why.notes);
-  if (!any(verdicts, Answer::yes)) add_changes(fleet, question, states, verdicts, effort, why);
+  why.answer = answer_of(fleet, question, verdicts, why.scheduler);
+  if (why.answer != Answer::yes) note_never(fleet, states, question, why.notes);
+  const bool is_gate_unread = is_gated(question) && question.gates.empty();  // no change is known to remove it
+  if (!any(verdicts, Answer::yes) && !is_gate_unread) add_changes(fleet, question, states, verdicts, effort, why);
+  note_alone(why);
   if (is_silent(why, pod)) {
     why.notes.push_back("no scheduler has said anything about it: its schedulerName (" +
                         printable(pod.scheduler.empty() ? "default-scheduler" : pod.scheduler) +

@@ -6,6 +6,7 @@
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
 #include "agent/kube/answers.h"
+#include "tools/kubectl-neuron/others.h"
 #include "tools/kubectl-neuron/why.h"
 
 // Changes carried out on copies.
@@ -31,6 +32,7 @@ bool end_pods(const Change& change, NodeState& state) {
     const Pod* pod = pod_named(state, name);
     if (pod == nullptr) return false;
     const Pod gone = *pod;
+    give_back_others(gone, state.node);
     return release(gone, state);
   });
 }
@@ -42,8 +44,10 @@ bool move_pod(const Change& change, const Fleet& rules, NodeState& from, NodeSta
   const Pod gone = *pod;
   if (!release(gone, from)) return false;
   const Verdict verdict = fit(rules, other, to, effort);
-  if (verdict.answer != Answer::yes) return false;
+  if (verdict.answer != Answer::yes || !other_obstacles(other, to.node).empty()) return false;
   place(rules, other, verdict, to);
+  give_back_others(gone, from.node);
+  take_others(other, to.node);
   return true;
 }
 
