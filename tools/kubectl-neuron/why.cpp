@@ -96,12 +96,27 @@ bool is_gated(const Pod& pod) {
   return !pod.gates.empty() || pod.scheduled_reason == "SchedulingGated";
 }
 
+// Whether as many nodes as the scheduler says were found to have too little of it.
+bool is_found(const Explanation& one, const std::vector<NodeGroup>& groups) {
+  constexpr std::string_view kHead = "Insufficient ";
+  if (!one.said.starts_with(kHead)) return false;
+  const std::string_view name = std::string_view(one.said).substr(kHead.size());
+  std::size_t nodes = 0;
+  for (const NodeGroup& group : groups) {
+    const bool has_it = std::ranges::any_of(group.obstacles, [&](const Obstacle& obstacle) {
+      return (obstacle.kind == Kind::other_resource || obstacle.kind == Kind::no_resource) && obstacle.name == name;
+    });
+    if (has_it) nodes += group.nodes.size();
+  }
+  return nodes > 0 && nodes >= static_cast<std::size_t>(std::max(one.nodes, 0));
+}
+
 // By the verdicts, and by what the scheduler says of things that are not looked at here.
-Answer answer_of(const Fleet& fleet, const Pod& pod, const std::vector<Verdict>& verdicts,
-                 const std::vector<Explanation>& scheduler) {
+Answer answer_of(const Fleet& fleet, const Pod& pod, const std::vector<Verdict>& verdicts, const Why& why) {
   if (is_gated(pod)) return Answer::no;
   if (any(verdicts, Answer::yes)) {
-    const bool other = std::ranges::any_of(scheduler, [](const Explanation& one) { return !one.of_hardware; });
+    const bool other = std::ranges::any_of(
+        why.scheduler, [&](const Explanation& one) { return !one.of_hardware && !is_found(one, why.nodes); });
     return other ? Answer::unknown : Answer::yes;
   }
   const bool is_part = any(verdicts, Answer::unknown) || verdicts.empty() || !fleet.nodes_unread.empty();
@@ -119,21 +134,6 @@ void add_others(const Pod& pod, const std::vector<NodeState>& states, std::vecto
     verdict.answer = Answer::no;
     verdict.devices.clear();
   }
-}
-
-// Whether as many nodes as the scheduler says were found to have too little of it.
-bool is_found(const Explanation& one, const std::vector<NodeGroup>& groups) {
-  constexpr std::string_view kHead = "Insufficient ";
-  if (!one.said.starts_with(kHead)) return false;
-  const std::string_view name = std::string_view(one.said).substr(kHead.size());
-  std::size_t nodes = 0;
-  for (const NodeGroup& group : groups) {
-    const bool has_it = std::ranges::any_of(group.obstacles, [&](const Obstacle& obstacle) {
-      return (obstacle.kind == Kind::other_resource || obstacle.kind == Kind::no_resource) && obstacle.name == name;
-    });
-    if (has_it) nodes += group.nodes.size();
-  }
-  return nodes > 0 && nodes >= static_cast<std::size_t>(std::max(one.nodes, 0));
 }
 
 // What the scheduler says of things that are not looked at here stays, whatever is changed.
@@ -192,7 +192,7 @@ void explain_waiting(const Fleet& fleet, const Pod& pod, Effort* effort, Why& wh
   add_others(question, states, verdicts);
   why.scheduler = explain_scheduler(scheduler_message(fleet, pod));
   why.nodes = grouped(states, verdicts);
-  why.answer = answer_of(fleet, question, verdicts, why.scheduler);
+  why.answer = answer_of(fleet, question, verdicts, why);
   if (why.answer != Answer::yes) note_never(fleet, states, question, why.notes);
   const bool is_gate_unread = is_gated(question) && question.gates.empty();  // no change is known to remove it
   if (!any(verdicts, Answer::yes) && !is_gate_unread) add_changes(fleet, question, states, verdicts, effort, why);
