@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -254,6 +256,31 @@ std::optional<std::int64_t> parse_quantity(std::string_view text) {
   std::int64_t product = 0;
   if (!factor || __builtin_mul_overflow(*value, *factor, &product)) return std::nullopt;
   return product;
+}
+
+std::optional<std::int64_t> parse_thousandths(std::string_view text) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr std::size_t kMostDigits = 9;  // of a fraction
+  const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
+  const std::string_view suffix = text.substr(end);
+  std::string_view fraction = text.substr(0, end);
+  std::string digits(take_until(fraction, '.'));
+  if (!fraction.empty() && !is_digits(fraction)) return std::nullopt;
+  fraction = fraction.substr(0, kMostDigits);
+  digits += fraction;
+  if (digits.empty()) return std::nullopt;
+  auto divisor = static_cast<long double>(power_of_ten(static_cast<int>(fraction.size())));
+  long double factor = 1;
+  if (suffix == "n" || suffix == "u") {
+    divisor *= suffix == "u" ? 1e3L : 1e6L;
+  } else if (suffix != "m") {
+    const auto unit = factor_of(suffix);
+    if (!unit) return std::nullopt;
+    factor = 1e3L * static_cast<long double>(*unit);
+  }
+  const auto value = static_cast<long double>(parse_i64(digits).value_or(kMost));
+  const long double scaled = std::ceil(value * factor / divisor);
+  return scaled >= static_cast<long double>(kMost) ? kMost : static_cast<std::int64_t>(scaled);
 }
 
 std::string quantity_text(std::int64_t value) {

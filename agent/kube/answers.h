@@ -71,6 +71,9 @@ struct WatchLine {
 
 // Of Kubernetes' quantities those that a 64-bit integer can hold: "8", "96Gi", "2k", "1e3", "4000m"; else nullopt.
 [[nodiscard]] std::optional<std::int64_t> parse_quantity(std::string_view text);
+// In thousandths, rounded up, also of fractions: "1.5", "500m", "10n"; what is more than fits is the largest number.
+// nullopt: no quantity, or a negative one.
+[[nodiscard]] std::optional<std::int64_t> parse_thousandths(std::string_view text);
 // "96Gi" where it is a multiple of a binary unit, in the greatest such unit; else decimal digits. Pure.
 [[nodiscard]] std::string quantity_text(std::int64_t value);
 

@@ -27,6 +27,14 @@ bool is_about(const ClaimConstraint& constraint, const std::string& request) {
          });
 }
 
+std::int64_t left_of(const std::map<std::string, std::map<std::string, std::int64_t>>& sets, const std::string& set,
+                     const std::string& counter) {
+  const auto counters = sets.find(set);
+  if (counters == sets.end()) return 0;
+  const auto left = counters->second.find(counter);
+  return left == counters->second.end() ? 0 : left->second;
+}
+
 bool endures(const ClaimRequest& wish, const Taint& taint) {
   return taint.effect != "NoSchedule" && taint.effect != "NoExecute" ? true : tolerates(wish.tolerations, taint);
 }
@@ -46,6 +54,8 @@ const std::vector<SelectorAnswer>& DeviceSearch::matches(const ClaimRequest& wis
   for (const Stock& stock : stocks_.devices) {
     SelectorAnswer all{Match::yes, ""};
     for (const DeviceSelector& selector : selectors) {
+      if (is_late()) all = {Match::no, ""};
+      if (was_cut_) break;
       const SelectorAnswer one = selects(selector.expression, stock.pool->driver, *stock.device);
       if (one.match == Match::yes) continue;
       all = one;
@@ -67,12 +77,7 @@ Fitness DeviceSearch::state_of(const ClaimRequest& wish, const Stock& stock) con
   const auto counters = stocks_.counters.find(stock.pool);
   for (const auto& [set, uses] : stock.device->consumes) {
     for (const auto& [name, text] : uses) {
-      const auto& sets = counters->second;
-      const auto found = sets.find(set);
-      const auto left = found == sets.end() ? std::map<std::string, std::int64_t>{} : found->second;
-      const auto one = left.find(name);
-      const std::int64_t use = amount_of(text);
-      if (use > (one == left.end() ? 0 : one->second)) return Fitness::counters;
+      if (amount_of(text) > left_of(counters->second, set, name)) return Fitness::counters;
     }
   }
   return tainted ? Fitness::tainted : Fitness::free;
@@ -80,6 +85,7 @@ Fitness DeviceSearch::state_of(const ClaimRequest& wish, const Stock& stock) con
 
 std::vector<Rated> DeviceSearch::rate(const ClaimRequest& request) {
   std::vector<Rated> all;
+  if (is_late()) return all;
   const std::vector<SelectorAnswer>& selected = matches(request);
   for (std::size_t i = 0; i < selected.size(); ++i) {
     const Stock& stock = stocks_.devices[i];
@@ -98,7 +104,7 @@ std::vector<Rated> DeviceSearch::rate(const ClaimRequest& request) {
 
 const std::vector<std::size_t>& DeviceSearch::members(const ClaimRequest& wish) {
   const auto [at, is_new] = members_.try_emplace(&wish);
-  if (!is_new) return at->second;
+  if (!is_new || is_late()) return at->second;
   const std::vector<SelectorAnswer>& selected = matches(wish);
   for (std::size_t i = 0; i < selected.size(); ++i) {
     const bool is_member = selected[i].match == Match::yes && has_capacity(wish, stocks_.devices[i]).value_or(false);
@@ -138,6 +144,7 @@ bool DeviceSearch::is_short() {
   if (!std::ranges::all_of(claims_, are_plain)) return false;
   for (std::size_t claim = 0; claim < claims_.size(); ++claim) {
     for (const ClaimRequest& request : claims_[claim].requests) {
+      if (is_late()) return false;
       std::int64_t usable = 0;
       for (std::size_t i = 0; i < stocks_.devices.size(); ++i) {
         const Chosen one{claim, i, request.name, &request};
@@ -149,11 +156,15 @@ bool DeviceSearch::is_short() {
   return false;
 }
 
-// The clock is asked now and then.
+bool DeviceSearch::is_late() {
+  was_cut_ = was_cut_ || is_over(effort_);
+  return was_cut_;
+}
+
+// A step takes as long as all devices of the node are many: the clock is asked each time.
 bool DeviceSearch::is_step_too_many() {
-  constexpr int kBetween = 256;
   ++steps_;
-  if (steps_ % kBetween == 0 && is_over(effort_)) steps_ = kMostSteps + 1;
+  if (is_late()) steps_ = kMostSteps + 1;
   return steps_ > kMostSteps;
 }
 
@@ -161,17 +172,21 @@ DeviceSearch::Outcome DeviceSearch::run(Constraints constraints) {
   begin(constraints);
   // This reads all members() as well, while nothing is chosen.
   for (const WantedClaim& claim : claims_) over_limit_ = std::max(over_limit_, excess_of(claim));
-  if (over_limit_ > 0 || is_short()) return Outcome::none;
-  if (next_request(0, 0)) return Outcome::found;
-  return steps_ > kMostSteps ? Outcome::gave_up : Outcome::none;
+  const bool is_impossible = over_limit_ > 0 || is_short();
+  if (was_cut_) return Outcome::gave_up;
+  if (is_impossible) return Outcome::none;
+  return ended(next_request(0, 0));
+}
+
+DeviceSearch::Outcome DeviceSearch::ended(bool found) const {
+  if (was_cut_ || (!found && steps_ > kMostSteps)) return Outcome::gave_up;
+  return found ? Outcome::found : Outcome::none;
 }
 
 DeviceSearch::Outcome DeviceSearch::run_alone(const ClaimRequest& request) {
   begin(Constraints::ignore);
   // Beyond the last claim: nothing follows.
-  const bool found = fill(claims_.size(), 0, request, request.name);
-  if (found) return Outcome::found;
-  return steps_ > kMostSteps ? Outcome::gave_up : Outcome::none;
+  return ended(fill(claims_.size(), 0, request, request.name));
 }
 
 std::vector<ClaimResult> DeviceSearch::results() const {
@@ -205,6 +220,7 @@ bool DeviceSearch::first_of(std::size_t claim, std::size_t request, const ClaimR
   std::int64_t over_limit = kMostPerClaim + 1;  // where each alternative is
   for (const ClaimRequest& one : wish.first_available) {
     over_limit_ = 0;
+    if (is_step_too_many()) return false;
     if (fill(claim, request, one, wish.name + "/" + one.name)) return true;
     if (against_all_ != nullptr) return false;
     over_limit = std::min(over_limit, over_limit_);
@@ -251,6 +267,7 @@ bool DeviceSearch::choose(std::size_t claim, std::size_t request, const Chosen& 
 }
 
 bool DeviceSearch::take_all(std::size_t claim, std::size_t request, const Chosen& kind) {
+  if (is_step_too_many()) return false;
   const std::size_t before = chosen_.size();
   const bool is_whole = std::ranges::all_of(stocks_.counters, [](const auto& pool) { return pool.first->complete; });
   bool good = is_whole && !members(*kind.wish).empty();

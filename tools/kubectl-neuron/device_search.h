@@ -65,6 +65,8 @@ class DeviceSearch {
 
   // Parallel to stocks().devices.
   [[nodiscard]] std::vector<Rated> rate(const ClaimRequest& request);
+  // The effort has ended during one of the calls: what they returned says nothing.
+  [[nodiscard]] bool was_cut() const { return was_cut_; }
   [[nodiscard]] const Stocks& stocks() const { return stocks_; }
   [[nodiscard]] const std::vector<WantedClaim>& claims() const { return claims_; }
 
@@ -82,7 +84,9 @@ class DeviceSearch {
   // Whether a request alone finds too few devices: then all combinations of the others would be tried in vain.
   [[nodiscard]] bool is_short();
   [[nodiscard]] bool is_step_too_many();
+  [[nodiscard]] bool is_late();  // asks the effort
   void begin(Constraints constraints);
+  [[nodiscard]] Outcome ended(bool found) const;
   bool next_request(std::size_t claim, std::size_t request);
   bool first_of(std::size_t claim, std::size_t request, const ClaimRequest& wish);
   bool fill(std::size_t claim, std::size_t request, const ClaimRequest& wish, const std::string& name);
@@ -111,6 +115,7 @@ class DeviceSearch {
   std::map<const ClaimRequest*, std::vector<SelectorAnswer>> matches_;
   std::map<const ClaimRequest*, std::vector<std::size_t>> members_;
   int steps_ = 0;
+  bool was_cut_ = false;
   // Both end the search, the first one up to the next alternative (firstAvailable).
   std::int64_t over_limit_ = 0;
   const ClaimConstraint* against_all_ = nullptr;

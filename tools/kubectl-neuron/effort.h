@@ -8,8 +8,8 @@
 
 namespace neuron::fleet {
 
-// Time limit of one question. Searches that reach it stop; the rest stays unknown. One
-// thread.
+// Time limit of one question. Searches that reach it stop; the rest stays unknown. Each step that takes more than some
+// microseconds asks first. One thread.
 class Effort {
  public:
   explicit Effort(
@@ -30,7 +30,12 @@ class Effort {
   bool was_over_ = false;
 };
 
-// nullptr: no limit.
+// Whether a search has ended for it. nullptr: no limit.
+[[nodiscard]] inline bool is_cut(const Effort* effort) {
+  return effort != nullptr && effort->was_over();
+}
+
+// Asks the clock. nullptr: no limit.
 [[nodiscard]] inline bool is_over(Effort* effort) {
   return effort != nullptr && effort->is_over();
 }

@@ -48,6 +48,8 @@ const std::vector<const char*>& paths_of(Kind kind) {
         "spec.affinity.nodeAffinity",
         "spec.tolerations",
         "spec.resourceClaims",
+        "spec.overhead",
+        "spec.resources",
         "spec.containers.name",
         "spec.containers.resources",
         "spec.initContainers.name",

@@ -187,9 +187,11 @@ void add_hidden(const Fleet& fleet, const Pod& pod, const NodeState& state, std:
 }  // namespace
 
 Verdict fit(const Fleet& fleet, const Pod& pod, const NodeState& state, Effort* effort) {
+  if (is_over(effort)) return {Answer::unknown, {obstacle(Kind::not_tried, "")}, {}};
   std::vector<Obstacle> all = pod_obstacles(fleet, pod);
   append(all, node_obstacles(pod, state.node));
   append(all, count_obstacles(fleet, pod, state));
+  append(all, general_obstacles(pod, state));
   std::vector<ClaimResult> devices;
   append(all, claim_obstacles(fleet, pod, state, devices, effort));
   add_hidden(fleet, pod, state, all);
@@ -203,7 +205,7 @@ std::vector<Verdict> fit_all(const Fleet& fleet, const Pod& pod, const std::vect
     const Verdict& verdict = all.emplace_back(fit(fleet, pod, state, effort));
     const auto end = std::ranges::find_if(verdict.obstacles, ends_scheduling);
     const bool counts = !limit && end != verdict.obstacles.end() && node_obstacles(pod, state.node).empty() &&
-                        count_obstacles(fleet, pod, state).empty();
+                        count_obstacles(fleet, pod, state).empty() && general_obstacles(pod, state).empty();
     if (counts) limit = *end;
   }
   if (!limit) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,9 +10,16 @@
 #include "tools/kubectl-neuron/effort.h"
 #include "tools/kubectl-neuron/fleet.h"
 
-// Whether a pod fits on a node as the fleet is: the arithmetic of the scheduler, the kubelet and the agent. Processor
-// time, memory, volumes, priorities and the other things that a scheduler weighs are not looked at. Pure.
+// Whether a pod fits on a node as the fleet is: the arithmetic of the scheduler, the kubelet and the agent. Volumes,
+// priorities and the other things that a scheduler weighs are not looked at, processor time and memory where they were
+// counted (count_general). Pure.
 namespace neuron::fleet {
+
+// A node's resources beside this project's, in thousandths. Passive data.
+struct General {
+  Amounts allocatable;
+  Amounts free;  // less what pods ask for
+};
 
 // Everything of one node, copied out of the fleet so that it can be changed. Passive data.
 struct NodeState {
@@ -22,6 +30,7 @@ struct NodeState {
   std::vector<Claim> claims;                   // allocated, with a device in one of the pools
   bool pods_hidden = false;                    // pods may hold its units that are not among `pods`
   bool claims_hidden = false;                  // likewise
+  std::optional<General> general;              // nullopt: not counted; see count_general()
 };
 
 [[nodiscard]] std::vector<NodeState> node_states(const Fleet& fleet);  // parallel to Fleet::nodes
@@ -66,13 +75,14 @@ struct Obstacle {
     tainted,          // likewise, of devices with a taint; detail: the taint
     constraint,       // name: the attribute that devices are to share or not to share, detail: the claim
     together,         // each request is met by itself, not all of them; name: the claims
-    other_resource,   // not of fit(): processor time, memory, another project's resource; detail: how much is asked for
+    too_little,       // name: "cpu" or another general resource; asked, free, total in thousandths
     // It cannot be said.
     selector,       // name: the request; detail: the expression
     search,         // too many combinations; name: the claims
     refused_there,  // the scheduler may choose node `name` instead, whose agent refuses the pod
     name_order,     // pods ask for devices and cores; whether they meet depends on what is given first
     unread,         // name: what could not be read; detail: "holders" where some of them may hold the hardware
+    not_tried,      // the time limit had been reached before
   };
   Kind kind = Kind::not_ready;
   std::string name;
@@ -102,8 +112,8 @@ struct Verdict {
   std::vector<ClaimResult> devices;  // with `yes`: what the scheduler would allocate of this node's pools
 };
 
-// One node. What the pod itself holds there, if it is placed, is not free. Once `effort` has ended, it is not known
-// where many combinations of devices would have to be tried.
+// One node. What the pod itself holds there, if it is placed, is not free. Once `effort` has ended, nothing is tried:
+// not_tried, or `search` where it ended meanwhile.
 [[nodiscard]] Verdict fit(const Fleet& fleet, const Pod& pod, const NodeState& state, Effort* effort = nullptr);
 
 // All nodes, parallel to `states`. all_differ and claim_limit on one node that passes the pod's other rules end the
@@ -135,12 +145,13 @@ void share_claims(const Pod& pod, const Verdict& verdict, const NodeState& state
 // Units of a resource that no pod has, as far as the node counts it.
 [[nodiscard]] std::int64_t free_units(const NodeState& state, const std::string& resource);
 // What no claim has of the node's pools, and the first request of the pod could be about: devices, or cores where it
-// asks for cores of shared devices. By claim alone.
+// asks for cores of shared devices. By claim alone. nullopt: the effort has ended.
 struct FreeByClaim {
   std::int64_t units = 0;
   bool is_cores = false;
 };
-[[nodiscard]] FreeByClaim free_by_claim(const Fleet& fleet, const Pod& pod, const NodeState& state);
+[[nodiscard]] std::optional<FreeByClaim> free_by_claim(const Fleet& fleet, const Pod& pod, const NodeState& state,
+                                                       Effort* effort = nullptr);
 // Logical cores of a device, from the agent's report, else the node's counts, else the instance type; 0: unknown.
 [[nodiscard]] std::int64_t cores_per_device(const NodeState& state);
 // Pods' units of one name reduce the other: by at least so many units of `resource`.
@@ -153,6 +164,19 @@ struct SingleNames {  // devices and cores of containers that ask for one of the
                                                const std::string& resource);
 // Whether every device is offered under both names, so that each name withholds what the other one holds.
 [[nodiscard]] bool offers_both_names(const NodeState& state);
+
+inline constexpr std::int64_t kWholeUnit = 1000;  // thousandths
+// Fills NodeState::general of states that are parallel to the fleet's nodes.
+void count_general(const Fleet& fleet, std::vector<NodeState>& states);
+[[nodiscard]] std::vector<Obstacle> general_obstacles(const Pod& pod, const NodeState& state);
+// How many such pods the node takes by its general resources; nullopt: any number.
+[[nodiscard]] std::optional<std::int64_t> general_room(const Pod& pod, const NodeState& state);
+void take_general(const Pod& pod, std::int64_t pods, NodeState& state);
+// Resources of other drivers that the pod asks for, and no node lists.
+[[nodiscard]] std::vector<std::string> unlisted_resources(const Fleet& fleet, const Pod& pod);
+// Resources that the pod asks for, and that some node with hardware does not list, or hidden pods may hold.
+[[nodiscard]] std::vector<std::string> uncounted_resources(const Fleet& fleet, const Pod& pod);
+[[nodiscard]] std::string general_text(const std::string& name, std::int64_t thousandths);  // "1.5", "7.8Gi"
 
 // The claims of the pod, and the resources that are by claim on this node. Obstacles, or none and `devices`.
 [[nodiscard]] std::vector<Obstacle> claim_obstacles(const Fleet& fleet, const Pod& pod, const NodeState& state,
@@ -173,6 +197,9 @@ inline constexpr std::int64_t kMostPerClaim = 32;
 inline constexpr std::size_t kMostSharing = 256;  // pods of one claim: the API server's limit of status.reservedFor
 
 // ---- Obstacles as text; names in it are printable
+
+// "4", "2147483647 or more".
+[[nodiscard]] std::string amount_text(std::int64_t amount);
 
 // One sentence without a full stop: "asks for 4 aws.amazon.com/neuron, 2 of 16 are free; held by a/train-0 (14)".
 [[nodiscard]] std::string words_of(const Obstacle& obstacle);

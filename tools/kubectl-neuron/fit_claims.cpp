@@ -216,6 +216,7 @@ std::vector<Obstacle> reasons(DeviceSearch& search) {
     for (const ClaimRequest& request : claim.requests) {
       std::vector<Obstacle> own;
       for (const ClaimRequest* each : alternatives(request)) {
+        if (search.was_cut()) return all;
         const bool alone = search.run_alone(*each) != DeviceSearch::Outcome::none;
         if (alone) own.clear();
         if (alone) break;
@@ -242,6 +243,7 @@ std::vector<Obstacle> doubts(DeviceSearch& search) {
   std::vector<Obstacle> all;
   for (const WantedClaim& claim : search.claims()) {
     for (const ClaimRequest* request : alternatives(claim)) {
+      if (search.was_cut()) return all;
       Tally found = tally(search, *request);
       if (found.counts[Fitness::unknown] == 0) continue;
       all.push_back(obstacle(Kind::selector, request->name, found.parts[Fitness::unknown]));
@@ -252,19 +254,20 @@ std::vector<Obstacle> doubts(DeviceSearch& search) {
 
 }  // namespace
 
-FreeByClaim free_by_claim(const Fleet& fleet, const Pod& pod, const NodeState& state) {
+std::optional<FreeByClaim> free_by_claim(const Fleet& fleet, const Pod& pod, const NodeState& state, Effort* effort) {
   std::vector<Obstacle> unused;
   std::vector<WantedClaim> wanted = wanted_claims(fleet, pod, state, unused);
   add_resources(fleet, pod, state, wanted);
-  if (wanted.empty() || state.pools.empty()) return {};
-  DeviceSearch search(fleet, state, std::move(wanted));
+  if (wanted.empty() || state.pools.empty()) return FreeByClaim{};
+  DeviceSearch search(fleet, state, std::move(wanted), effort);
   const std::vector<const ClaimRequest*> requests = alternatives(search.claims().front());
-  if (requests.empty()) return {};
+  if (requests.empty()) return FreeByClaim{};
   const std::vector<Rated> rated = search.rate(*requests.front());
+  if (search.was_cut()) return std::nullopt;
   const bool is_share = std::ranges::any_of(requests.front()->capacity, [](const auto& one) {
     return one.first == "cores" || one.first.ends_with("/cores");
   });
-  if (!is_share) return {std::ranges::count(rated, Fitness::free, &Rated::fitness), false};
+  if (!is_share) return FreeByClaim{std::ranges::count(rated, Fitness::free, &Rated::fitness), false};
   FreeByClaim cores{0, true};
   for (std::size_t i = 0; i < rated.size(); ++i) {
     const bool is_open = rated[i].fitness == Fitness::free || rated[i].fitness == Fitness::capacity;
@@ -290,6 +293,7 @@ std::vector<Obstacle> claim_obstacles(const Fleet& fleet, const Pod& pod, const 
   }
   DeviceSearch search(fleet, state, std::move(wanted), effort);
   all = doubts(search);
+  if (search.was_cut()) return {obstacle(Kind::search, names_of(search.claims()))};
   if (!all.empty()) return all;
   const DeviceSearch::Outcome outcome = search.run(DeviceSearch::Constraints::apply);
   if (outcome == DeviceSearch::Outcome::found) devices = search.results();
@@ -309,7 +313,9 @@ std::vector<Obstacle> claim_obstacles(const Fleet& fleet, const Pod& pod, const 
     const bool other = one.kind == Kind::no_device && state.node.mode == Mode::device_plugin;
     if (other) one = obstacle(Kind::other_mode, one.name, "device plugin");
   }
-  if (outcome == DeviceSearch::Outcome::gave_up) all.push_back(obstacle(Kind::search, names_of(search.claims())));
+  if (search.was_cut()) all.clear();
+  if (search.was_cut() || outcome == DeviceSearch::Outcome::gave_up)
+    all.push_back(obstacle(Kind::search, names_of(search.claims())));
   return all;
 }
 

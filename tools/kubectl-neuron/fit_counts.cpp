@@ -267,6 +267,7 @@ void place(const Fleet& fleet, const Pod& pod, const Verdict& verdict, NodeState
     claim.reserved_for = {pod.name};
     state.claims.push_back(claim);
   }
+  take_general(placed, 1, state);
   state.pods.push_back(placed);
 }
 

@@ -13,7 +13,9 @@
 // bounded when they are read, made printable when they are shown.
 namespace neuron::fleet {
 
-using Amounts = std::map<std::string, std::int64_t>;  // by resource name: "aws.amazon.com/neuron", "cpu" is left out
+using Amounts = std::map<std::string, std::int64_t>;  // by resource name: "aws.amazon.com/neuron"
+// Larger amounts are read as this. No node has more than a few thousand; the bound keeps sums from overflowing.
+inline constexpr std::int64_t kMostUnits = 2147483647;
 using Labels = std::map<std::string, std::string>;
 
 struct Taint {
@@ -40,7 +42,7 @@ struct Node {
   std::string agent_version;  // "" unknown
   std::optional<report::NodeReport> report;  // the agent's document (GET /node); nullopt: see report_missing
   std::string report_missing;                // one sentence why there is none; "" with a report
-  Amounts others;                            // of other resources what no pod asks for that is placed here (others.h)
+  Amounts general{};                         // allocatable of all other resources, in thousandths: cpu, memory, pods
 };
 
 struct Toleration {
@@ -99,7 +101,7 @@ struct Pod {
   std::vector<Container> containers;
   std::vector<PodClaim> claims;
   std::vector<ContainerWait> waits;
-  Amounts others;  // demands of other resources (others.h); of placed pods without hardware not kept
+  Amounts general;  // requests of all other resources, in thousandths, as the scheduler counts them for the pod
 };
 
 // The scheduler's count for a pod on its node: the largest of the sum over containers and sidecars, and each init

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <tuple>
@@ -12,8 +13,8 @@
 #include "agent/report/node_report.h"
 #include "tools/kubectl-neuron/agent_pod.h"
 #include "tools/kubectl-neuron/documents.h"
+#include "tools/kubectl-neuron/fit.h"
 #include "tools/kubectl-neuron/fleet.h"
-#include "tools/kubectl-neuron/others.h"
 #include "tools/kubectl-neuron/parse.h"
 
 namespace neuron::fleet {
@@ -43,7 +44,6 @@ class Maker {
     for_each(Kind::slices, [&](const json& object) { add_slice(slice_of(object)); });
     sort();
     say_what_is_unread();
-    settle_others(fleet_);
     finish_pools();
     finish_nodes();
     say_strangers();
@@ -242,7 +242,10 @@ Fleet make_fleet(Documents documents) {
 namespace {
 
 void add(Amounts& amounts, const Amounts& more) {
-  for (const auto& [name, amount] : more) amounts[name] += amount;
+  for (const auto& [name, amount] : more) {
+    std::int64_t& sum = amounts[name];
+    if (__builtin_add_overflow(sum, amount, &sum)) sum = std::numeric_limits<std::int64_t>::max();
+  }
 }
 
 void raise_to(Amounts& amounts, const Amounts& others) {

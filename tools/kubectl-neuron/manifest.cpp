@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMostReplicas = 100'000;
+constexpr int kMostReplicas = 100'000;  // more are an error, and are not told apart: numbers end one above
 constexpr std::size_t kMostGroups = 256;
 
 // The texts of objects that follow each other: "{…}\n{…}".
@@ -43,20 +43,20 @@ std::optional<int> number_in(const json& object, const char* key) {
   const json& value = kube::member(object, key);
   if (!value.is_number_integer()) return std::nullopt;
   if (value.is_number_unsigned()) {
-    return static_cast<int>(std::min<std::uint64_t>(value.get<std::uint64_t>(), kMostReplicas));
+    return static_cast<int>(std::min<std::uint64_t>(value.get<std::uint64_t>(), kMostReplicas + 1));
   }
   return 0;  // below 0
 }
 
 int times(int count, int more) {
-  return static_cast<int>(std::min<std::int64_t>(std::int64_t{count} * std::max(more, 0), kMostReplicas));
+  return static_cast<int>(std::min<std::int64_t>(std::int64_t{count} * std::max(more, 0), kMostReplicas + 1));
 }
 
 int multiplied(int count, const json& object) {
   if (const auto replicas = number_in(object, "replicas")) count = times(count, *replicas);
   const auto parallelism = number_in(object, "parallelism"), completions = number_in(object, "completions");
   if (parallelism || completions)
-    count = times(count, std::min(parallelism.value_or(1), completions.value_or(kMostReplicas)));
+    count = times(count, std::min(parallelism.value_or(1), completions.value_or(kMostReplicas + 1)));
   return count;
 }
 
@@ -98,10 +98,13 @@ Result<void> check_amounts(const json& amounts, const std::set<std::string>& mor
   if (!amounts.is_object()) return {};
   for (const auto& [name, value] : amounts.items()) {
     const bool known = model::parse_resource(name).has_value() || more.contains(name);
-    if (!known && !is_misnamed(name)) continue;
     const std::string what = where + ": " + printable(name) + ": " + shown(value);
-    if (!known) return fail(ErrorCode::invalid_argument, what + ": the agent has no resource of this name");
-    if (!is_amount(value)) return fail(ErrorCode::invalid_argument, what + " is no whole number that can be asked for");
+    if (!known && is_misnamed(name)) {
+      return fail(ErrorCode::invalid_argument, what + ": the agent has no resource of this name");
+    }
+    if (!known && !thousandths_of(value)) return fail(ErrorCode::invalid_argument, what + " is no quantity");
+    if (known && !is_amount(value))
+      return fail(ErrorCode::invalid_argument, what + " is no whole number that can be asked for");
   }
   return {};
 }
@@ -174,6 +177,7 @@ class Reader {
       manifest_.added.claims.push_back(claim_of(copy));
     } else {
       per_node_ = kind == "DaemonSet";
+      has_volumes_ = !kube::list_of(spec, "volumeClaimTemplates").empty();
       TRY(find_pods(object, own, name.empty() ? kube::text_of(metadata, "generateName") + "pod" : name, 1, ""));
     }
     return {};
@@ -208,6 +212,10 @@ class Reader {
 
   Result<void> add(const json& spec, const std::string& own, const std::string& name, int count) {
     TRY(check_containers(spec, resources_, printable(own + "/" + name, 400)));
+    if (count > kMostReplicas) {
+      return fail(ErrorCode::invalid_argument, printable(own + "/" + name, 400) + " has more than " +
+                                                   counted(kMostReplicas, "replica") + ", the most that are counted");
+    }
     if (manifest_.groups.size() >= kMostGroups) {
       return fail(ErrorCode::invalid_argument,
                   "the manifest has more than " + counted(kMostGroups, "pod") + " and pod templates");
@@ -217,13 +225,16 @@ class Reader {
     pod.phase = "Pending";
     pod.node.clear();
     if (per_node_) add_tolerations(pod);
-    manifest_.groups.push_back({std::move(pod), count, per_node_});
+    PodGroup& group =
+        manifest_.groups.emplace_back(PodGroup{std::move(pod), count, per_node_, rules_not_counted(spec)});
+    if (has_volumes_) group.not_counted.insert("persistent volumes");
     return {};
   }
 
   std::string namespace_;
   std::set<std::string> resources_;
-  bool per_node_ = false;  // of the object that is read
+  bool per_node_ = false;     // of the object that is read
+  bool has_volumes_ = false;  // likewise, beside its pods'
   Manifest manifest_;
 };
 

@@ -12,7 +12,11 @@ namespace {
 using Kind = Obstacle::Kind;
 
 std::string number(std::int64_t value) {
-  return std::to_string(value);
+  return amount_text(value);
+}
+
+std::string number(std::int64_t value, std::string_view noun) {
+  return number(value) + " " + (value == 1 ? std::string(noun) : plural(noun));
 }
 
 std::string held_by(const Obstacle& one) {
@@ -25,13 +29,20 @@ std::string free_of(const Obstacle& one) {
 }
 
 std::string of_devices(const Obstacle& one, const std::string& why) {
-  return "request " + printable(one.name) + " needs " + counted(one.asked, "device") + ", " + free_of(one) + why +
+  return "request " + printable(one.name) + " needs " + number(one.asked, "device") + ", " + free_of(one) + why +
          (one.at_most ? " (not all claims could be read)" : "") + held_by(one);
 }
 
 std::string too_few(const Obstacle& one) {
   return "asks for " + number(one.asked) + " " + printable(one.name) + ", " + free_of(one) +
          (one.at_most ? " (not all pods could be read)" : "") + held_by(one);
+}
+
+std::string too_little(const Obstacle& one) {
+  const auto text = [&](std::int64_t value) { return general_text(one.name, value); };
+  if (one.name == "pods") return "the node has as many pods as it takes (" + text(one.total) + ")";
+  return "asks for " + text(one.asked) + " " + printable(one.name) + ", " + (one.at_most ? "at most " : "") +
+         text(one.free) + " of " + text(one.total) + (one.free == kWholeUnit ? " is free" : " are free");
 }
 
 std::string words_of_pod(const Obstacle& one) {
@@ -52,7 +63,7 @@ std::string words_of_pod(const Obstacle& one) {
     case Kind::claim_full:
       return number(one.total) + " pods have claim " + name + ", and no claim is shared by more";
     default:
-      return name + " asks for " + counted(one.asked, "device") + ", and a claim has at most " + number(one.total);
+      return name + " asks for " + number(one.asked, "device") + ", and a claim has at most " + number(one.total);
   }
 }
 
@@ -61,8 +72,8 @@ std::string both_names(const Obstacle& one) {
     return "container " + printable(one.name) +
            " asks for devices and cores, and the node offers none under both names";
   }
-  return "container " + printable(one.name) + " asks for devices with " + counted(one.asked, "core") + " and for " +
-         counted(one.free, "core") + ": not the same hardware, so the agent refuses it";
+  return "container " + printable(one.name) + " asks for devices with " + number(one.asked, "core") + " and for " +
+         number(one.free, "core") + ": not the same hardware, so the agent refuses it";
 }
 
 std::string words_of_node(const Obstacle& one) {
@@ -121,9 +132,8 @@ std::string words_of_hardware(const Obstacle& one) {
              detail;
     case Kind::together:
       return "each request is met by itself, but not all of " + name + " together";
-    case Kind::other_resource:
-      if (name == "pods") return "the node has as many pods as it may";
-      return "asks for " + detail + " " + name + ", and less is free";
+    case Kind::too_little:
+      return too_little(one);
     default:
       return "";
   }
@@ -135,6 +145,7 @@ std::string words_of_doubt(const Obstacle& one) {
     return "cannot tell: the expression of request " + name + " is not evaluated here: " + detail;
   if (one.kind == Kind::refused_there)
     return "cannot tell: the scheduler may choose " + name + ", where the agent refuses it";
+  if (one.kind == Kind::not_tried) return "not tried: the time limit was reached before";
   if (one.kind == Kind::search) return "cannot tell: too many combinations for " + name;
   if (one.kind == Kind::name_order)
     return "cannot tell: it asks for devices and for cores, and which are given first decides";
@@ -148,8 +159,8 @@ constexpr std::array kNames = {
     "claim_limit",     "both_names",   "not_ready",     "unschedulable",   "taint",      "label",
     "claim_elsewhere", "no_resource",  "other_mode",    "too_few",         "other_name", "unhealthy",
     "incomplete_pool", "no_device",    "lnc",           "too_few_devices", "counters",   "capacity",
-    "tainted",         "constraint",   "together",      "other_resource",  "selector",   "search",
-    "refused_there",   "name_order",   "unread"};
+    "tainted",         "constraint",   "together",      "too_little",      "selector",   "search",
+    "refused_there",   "name_order",   "unread",        "not_tried"};
 
 // Nodes that differ in holders only share a line.
 std::vector<Obstacle> without_holders(std::vector<Obstacle> obstacles) {
@@ -157,13 +168,31 @@ std::vector<Obstacle> without_holders(std::vector<Obstacle> obstacles) {
   return obstacles;
 }
 
-void add_holders(std::vector<Holder>& all, const std::vector<Holder>& more) {
+using Places = std::map<std::string, std::size_t>;  // of pods in a list of holders
+
+// Nor do processor time and memory, which differ everywhere, divide them.
+std::vector<Obstacle> without_numbers(std::vector<Obstacle> obstacles) {
+  for (Obstacle& one : obstacles) {
+    if (one.kind == Kind::too_little) one.free = one.total = 0;
+  }
+  return obstacles;
+}
+
+// The most of any node.
+void raise(Obstacle& all, const Obstacle& one) {
+  if (all.kind != Kind::too_little || (all.free == one.free && all.total == one.total)) return;
+  all.free = std::max(all.free, one.free);
+  all.total = std::max(all.total, one.total);
+  all.at_most = true;
+}
+
+void add_holders(std::vector<Holder>& all, Places& places, const std::vector<Holder>& more) {
   for (const Holder& holder : more) {
-    const auto known = std::ranges::find(all, holder.pod, &Holder::pod);
-    if (known == all.end()) {
+    const auto [at, is_new] = places.try_emplace(holder.pod, all.size());
+    if (is_new) {
       all.push_back(holder);
     } else {
-      known->amount += holder.amount;
+      all[at->second].amount += holder.amount;
     }
   }
 }
@@ -173,6 +202,10 @@ int rank_of(Answer answer) {
 }
 
 }  // namespace
+
+std::string amount_text(std::int64_t amount) {
+  return std::to_string(amount) + (amount >= kMostUnits ? " or more" : "");
+}
 
 std::string words_of(const Obstacle& obstacle) {
   if (is_doubt(obstacle.kind)) return words_of_doubt(obstacle);
@@ -208,15 +241,19 @@ std::string holders_of(const std::vector<Holder>& holders, std::size_t most) {
 
 std::vector<NodeGroup> grouped(const std::vector<NodeState>& states, const std::vector<Verdict>& verdicts) {
   std::vector<NodeGroup> groups;
+  std::vector<std::vector<Places>> holders;  // parallel to the groups and their obstacles
   std::map<std::pair<Answer, std::vector<Obstacle>>, std::size_t> places;
   for (std::size_t i = 0; i < states.size() && i < verdicts.size(); ++i) {
     const Verdict& verdict = verdicts[i];
-    const auto [at, is_new] = places.try_emplace({verdict.answer, without_holders(verdict.obstacles)}, groups.size());
-    if (is_new) groups.push_back({{}, verdict.answer, at->first.second});
+    std::vector<Obstacle> alike = without_holders(verdict.obstacles);
+    const auto [at, is_new] = places.try_emplace({verdict.answer, without_numbers(alike)}, groups.size());
+    if (is_new) groups.push_back({{}, verdict.answer, std::move(alike)});
+    if (is_new) holders.emplace_back(verdict.obstacles.size());
     NodeGroup& group = groups[at->second];
     group.nodes.push_back(states[i].node.name);
     for (std::size_t k = 0; k < verdict.obstacles.size(); ++k) {
-      add_holders(group.obstacles[k].holders, verdict.obstacles[k].holders);
+      add_holders(group.obstacles[k].holders, holders[at->second][k], verdict.obstacles[k].holders);
+      raise(group.obstacles[k], verdict.obstacles[k]);
     }
   }
   std::ranges::stable_sort(groups, {}, [](const NodeGroup& group) {

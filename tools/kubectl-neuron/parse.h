@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -25,6 +26,13 @@ inline constexpr std::size_t kLongestText = 4096;  // of messages and expression
 
 // Names of the resources that count: this project's, and those of `more` (DeviceClass extendedResourceName).
 [[nodiscard]] Amounts amounts_of(const nlohmann::json& object, const std::set<std::string>& more);
+
+// The names that do not, in thousandths; and one such amount: a text or number. nullopt: no amount.
+[[nodiscard]] Amounts general_of(const nlohmann::json& object, const std::set<std::string>& more);
+[[nodiscard]] std::optional<std::int64_t> thousandths_of(const nlohmann::json& quantity);
+
+// Rules of a pod's spec that the scheduler looks at and fit() does not: "pod anti-affinity".
+[[nodiscard]] std::set<std::string> rules_not_counted(const nlohmann::json& spec);
 
 [[nodiscard]] Node node_of(const nlohmann::json& object, const std::set<std::string>& more);
 [[nodiscard]] Pod pod_of(const nlohmann::json& object, const std::set<std::string>& more);

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 
 #include "agent/base/parse.h"
 #include "agent/core/hardware.h"
@@ -44,11 +43,10 @@ std::int64_t whole_number(const json& value, std::int64_t otherwise) {
   return value.is_number_integer() ? value.get<std::int64_t>() : otherwise;
 }
 
-// 1 where none is written. No node has more than a few thousand; the bound keeps sums from overflowing.
+// 1 where none is written.
 std::int64_t count_of(const json& value) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  if (value.is_number_unsigned() && value.get<std::uint64_t>() > kMost) return kMost;
-  return std::clamp<std::int64_t>(whole_number(value, 1), 1, kMost);
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > kMostUnits) return kMostUnits;
+  return std::clamp<std::int64_t>(whole_number(value, 1), 1, kMostUnits);
 }
 
 // `exactly` of v1 and v1beta2, the request itself of v1beta1, or an alternative.

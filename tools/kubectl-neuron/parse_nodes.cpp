@@ -1,11 +1,10 @@
 #include <algorithm>
-#include <limits>
 #include <string_view>
+#include <utility>
 
 #include "agent/base/parse.h"
 #include "agent/kube/answers.h"
 #include "agent/model/resource.h"
-#include "tools/kubectl-neuron/others.h"
 #include "tools/kubectl-neuron/parse.h"
 
 namespace neuron::fleet {
@@ -18,6 +17,7 @@ using kube::text_of;
 using nlohmann::json;
 
 constexpr std::size_t kMostEntries = 1024;  // of a list or map in one object
+constexpr std::int64_t kMostThousandths = std::int64_t{1} << 60U;
 
 std::string message_of(const json& object, const char* key) {
   const json& value = member(object, key);
@@ -66,14 +66,16 @@ std::vector<std::vector<LabelRule>> affinity_of(const json& spec) {
   return terms;
 }
 
-Container container_of(const json& object, const std::set<std::string>& more, bool is_init) {
+using ReadAmounts = Amounts (*)(const json& object, const std::set<std::string>& more);
+
+Container container_of(const json& object, const std::set<std::string>& more, bool is_init, ReadAmounts read) {
   Container container;
   container.name = text_of(object, "name");
   container.init = is_init;
   container.sidecar = is_init && text_of(object, "restartPolicy") == "Always";
   const json& resources = member(object, "resources");
-  container.requests = amounts_of(member(resources, "limits"), more);
-  for (const auto& [name, amount] : amounts_of(member(resources, "requests"), more)) {
+  container.requests = read(member(resources, "limits"), more);
+  for (const auto& [name, amount] : read(member(resources, "requests"), more)) {
     container.requests[name] = amount;
   }
   std::erase_if(container.requests, [](const auto& entry) { return entry.second == 0; });
@@ -81,6 +83,31 @@ Container container_of(const json& object, const std::set<std::string>& more, bo
     if (container.claims.size() < kMostEntries) container.claims.push_back(text_of(claim, "name"));
   }
   return container;
+}
+
+std::vector<Container> containers_of(const json& spec, const std::set<std::string>& more, ReadAmounts read) {
+  std::vector<Container> all;
+  for (const bool is_init : {true, false}) {
+    for (const json& one : list_of(spec, is_init ? "initContainers" : "containers")) {
+      if (all.size() < kMostEntries) all.push_back(container_of(one, more, is_init, read));
+    }
+  }
+  return all;
+}
+
+// What the pod as a whole asks for replaces the sum of its containers; its runtime's overhead comes on top.
+Amounts general_requests(const json& spec, const std::set<std::string>& more) {
+  Pod sum;
+  sum.containers = containers_of(spec, more, general_of);
+  Amounts all = scheduled_amounts(sum);
+  const json& own = member(spec, "resources");
+  all.merge(general_of(member(own, "limits"), more));
+  for (const auto& [name, amount] : general_of(member(own, "requests"), more)) all[name] = amount;
+  for (const auto& [name, amount] : general_of(member(spec, "overhead"), more)) {
+    all[name] = std::min(all[name], kMostThousandths) + amount;
+  }
+  std::erase_if(all, [](const auto& entry) { return entry.second == 0; });
+  return all;
 }
 
 void read_claims(Pod& pod, const json& object) {
@@ -144,16 +171,79 @@ Amounts amounts_of(const json& object, const std::set<std::string>& more) {
   for (const auto& [name, value] : object.items()) {
     if (!model::parse_resource(name) && !more.contains(name)) continue;
     if (value.is_number_unsigned()) {
-      amounts[name] = static_cast<std::int64_t>(
-          std::min<std::uint64_t>(value.get<std::uint64_t>(), std::numeric_limits<std::int32_t>::max()));
+      amounts[name] = static_cast<std::int64_t>(std::min<std::uint64_t>(value.get<std::uint64_t>(), kMostUnits));
     } else if (value.is_string()) {
-      // No node has more than a few thousand; the bound keeps sums from overflowing.
       const auto amount = kube::parse_quantity(value.get_ref<const std::string&>());
-      if (amount && *amount >= 0)
-        amounts[name] = std::min<std::int64_t>(*amount, std::numeric_limits<std::int32_t>::max());
+      if (amount && *amount >= 0) amounts[name] = std::min(*amount, kMostUnits);
     }
   }
   return amounts;
+}
+
+std::optional<std::int64_t> thousandths_of(const json& quantity) {
+  if (!quantity.is_string() && !quantity.is_number()) return std::nullopt;
+  const auto amount = kube::parse_thousandths(quantity.is_string() ? quantity.get<std::string>() : quantity.dump());
+  return amount ? std::optional(std::min(*amount, kMostThousandths)) : std::nullopt;
+}
+
+Amounts general_of(const json& object, const std::set<std::string>& more) {
+  Amounts amounts;
+  if (!object.is_object()) return amounts;
+  for (const auto& [name, value] : object.items()) {
+    if (amounts.size() >= kMostEntries || name.size() > 512) break;
+    if (model::parse_resource(name) || more.contains(name)) continue;
+    if (const auto amount = thousandths_of(value)) amounts[name] = *amount;
+  }
+  return amounts;
+}
+
+namespace {
+
+constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
+
+bool has_host_ports(const json& spec) {
+  for (const char* list : {"initContainers", "containers"}) {
+    for (const json& container : list_of(spec, list)) {
+      for (const json& port : list_of(container, "ports")) {
+        const json& number = member(port, "hostPort");
+        if ((number.is_number_integer() && number != 0) || is_true(spec, "hostNetwork")) return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool has_volumes(const json& spec) {
+  return std::ranges::any_of(list_of(spec, "volumes"), [](const json& one) {
+    return member(one, "persistentVolumeClaim").is_object() || member(one, "ephemeral").is_object();
+  });
+}
+
+bool must_spread(const json& spec) {
+  return std::ranges::any_of(list_of(spec, "topologySpreadConstraints"),
+                             [](const json& one) { return text_of(one, "whenUnsatisfiable") != "ScheduleAnyway"; });
+}
+
+}  // namespace
+
+std::set<std::string> rules_not_counted(const json& spec) {
+  const json& affinity = member(spec, "affinity");
+  const json& priority = member(spec, "priority");
+  const std::pair<bool, const char*> rules[] = {
+      {!list_of(member(affinity, "podAffinity"), kRequired).empty(), "pod affinity"},
+      {!list_of(member(affinity, "podAntiAffinity"), kRequired).empty(), "pod anti-affinity"},
+      {must_spread(spec), "topology spread"},
+      {has_host_ports(spec), "host ports"},
+      {has_volumes(spec), "persistent volumes"},
+      {!text_of(spec, "runtimeClassName").empty(), "runtime class"},
+      {!text_of(spec, "priorityClassName").empty() || (priority.is_number() && priority != 0), "priority"},
+      {!text_of(spec, "nodeName").empty(), "nodeName"},
+      {member(spec, "workloadRef").is_object() || member(spec, "schedulingGroup").is_object(), "gang scheduling"}};
+  std::set<std::string> all;
+  for (const auto& [is_there, name] : rules) {
+    if (is_there) all.insert(name);
+  }
+  return all;
 }
 
 Node node_of(const json& object, const std::set<std::string>& more) {
@@ -171,8 +261,8 @@ Node node_of(const json& object, const std::set<std::string>& more) {
   const std::string status = ready == nullptr ? "" : text_of(*ready, "status");
   if (status == "True" || status == "False") node.ready = status == "True";
   node.allocatable = amounts_of(member(member(object, "status"), "allocatable"), more);
+  node.general = general_of(member(member(object, "status"), "allocatable"), more);
   node.capacity = amounts_of(member(member(object, "status"), "capacity"), more);
-  node.others = others_of(member(member(object, "status"), "allocatable"), more);
   const auto type = node.labels.find("node.kubernetes.io/instance-type");
   if (type != node.labels.end()) node.instance_type = type->second;
   return node;
@@ -197,14 +287,10 @@ Pod pod_of(const json& object, const std::set<std::string>& more) {
     pod.scheduled_message = message_of(*scheduled, "message");
   }
   read_placement(pod, spec);
-  for (const bool is_init : {true, false}) {
-    for (const json& one : list_of(spec, is_init ? "initContainers" : "containers")) {
-      if (pod.containers.size() < kMostEntries) pod.containers.push_back(container_of(one, more, is_init));
-    }
-  }
+  pod.containers = containers_of(spec, more, amounts_of);
+  pod.general = general_requests(spec, more);
   read_claims(pod, object);
   read_waits(pod, status);
-  pod.others = others_of_pod(object, more);
   return pod;
 }
 

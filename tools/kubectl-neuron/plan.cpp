@@ -1,6 +1,9 @@
 #include "tools/kubectl-neuron/plan.h"
 
 #include <algorithm>
+#include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "agent/base/parse.h"
@@ -25,22 +28,30 @@ class Filling {
     verdicts_ = fit_all(rules_, pod_, states_, effort_);
   }
 
+  // Nodes on which a DaemonSet has a pod.
+  [[nodiscard]] int targets(const Pod& pod) const {
+    return static_cast<int>(
+        std::ranges::count_if(states_, [&](const NodeState& state) { return is_target(pod, state.node); }));
+  }
+
   // A pod on each node that its rules about taints and labels allow, each for itself.
   void place_on_each(GroupPlan& own) {
     std::vector<NodeState> left;
     std::vector<Verdict> why;
+    int placed = 0;
     for (std::size_t i = 0; i < states_.size(); ++i) {
       if (!is_target(pod_, states_[i].node)) continue;
       ++own.asked;
       const Verdict verdict = fit(rules_, pod_, states_[i], effort_);
       if (verdict.answer == Answer::yes) {
         place_at(i, verdict);
-        ++own.placed;
+        ++placed;
       } else {
         left.push_back(states_[i]);
         why.push_back(verdict);
       }
     }
+    own.placed = known(placed, why);
     own.obstacles = own.asked > 0 ? grouped(left, why) : grouped(states_, verdicts_);
   }
 
@@ -57,11 +68,11 @@ class Filling {
     return true;
   }
 
-  int place_up_to(int most) {
-    if (!asks_for_hardware(pod_)) return pass_by(most);
+  std::optional<int> place_up_to(int most) {
+    if (!asks_for_hardware(pod_)) return known(place_plain(most), verdicts_);
     int count = 0;
     while (count < most && !is_over(effort_) && place_one()) ++count;
-    return count;
+    return known(count, verdicts_);
   }
 
   [[nodiscard]] std::vector<NodeCount> where() const {
@@ -99,9 +110,27 @@ class Filling {
     ++placed_[node];
   }
 
-  // Pods without hardware take nothing from others: where one may be, all may.
-  [[nodiscard]] int pass_by(int most) const {
-    return std::ranges::find(verdicts_, Answer::yes, &Verdict::answer) == verdicts_.end() ? 0 : most;
+  // Where a node is in doubt, it is not known that there are none.
+  static std::optional<int> known(int count, const std::vector<Verdict>& verdicts) {
+    const bool is_doubtful = std::ranges::find(verdicts, Answer::unknown, &Verdict::answer) != verdicts.end();
+    return count == 0 && is_doubtful ? std::nullopt : std::optional(count);
+  }
+
+  // Pods without hardware: on nodes without first. Where the general resources are not counted, one may have all.
+  int place_plain(int most) {
+    int left = most;
+    for (const bool has_hardware : {false, true}) {
+      for (std::size_t i = 0; i < states_.size(); ++i) {
+        NodeState& state = states_[i];
+        if (verdicts_[i].answer != Answer::yes || (state.node.mode != Mode::none) != has_hardware) continue;
+        const auto room = general_room(pod_, state);
+        const int here = static_cast<int>(std::min<std::int64_t>(room.value_or(left), left));
+        take_general(pod_, here, state);
+        left -= here;
+      }
+    }
+    if (left > 0) verdicts_ = fit_all(rules_, pod_, states_, effort_);
+    return most - left;
   }
 
   Fleet rules_;  // with the claims that were allocated
@@ -125,6 +154,7 @@ NodeState emptied(NodeState state) {
   state.pods.clear();
   state.claims.clear();
   state.pods_hidden = state.claims_hidden = false;
+  if (state.general) state.general->free = state.general->allocatable;
   for (Pool& pool : state.pools) {
     for (SliceDevice& device : pool.devices) {
       std::erase_if(device.taints, [](const Taint& taint) { return taint.key.ends_with("/held"); });
@@ -137,11 +167,15 @@ Fleet with_manifest(const Fleet& fleet, const Manifest& manifest) {
   Fleet rules = rules_for(fleet, Pod{});
   for (const auto& [name, requests] : manifest.added.claim_templates) rules.claim_templates[name] = requests;
   for (const auto& [name, list] : manifest.added.template_constraints) rules.template_constraints[name] = list;
+  const auto name_of = [](const Claim& one) { return std::tie(one.claim_namespace, one.name); };
+  std::vector<Claim> more;
   for (const Claim& claim : manifest.added.claims) {
-    if (find_claim(rules, claim.claim_namespace, claim.name) != nullptr) continue;
-    rules.claims.push_back(claim);
-    std::ranges::sort(rules.claims, {}, [](const Claim& one) { return std::tie(one.claim_namespace, one.name); });
+    if (find_claim(rules, claim.claim_namespace, claim.name) == nullptr) more.push_back(claim);
   }
+  rules.claims.insert(rules.claims.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  std::ranges::stable_sort(rules.claims, {}, name_of);
+  const auto twice = std::ranges::unique(rules.claims, {}, name_of);
+  rules.claims.erase(twice.begin(), twice.end());
   return rules;
 }
 
@@ -157,23 +191,38 @@ std::string main_resource(const Pod& pod) {
   return name;
 }
 
-void add_stranded(const Fleet& rules, const Pod& pod, const Filling& filling, std::vector<Stranded>& all) {
+// Hardware on nodes with the same obstacles; nullopt: the effort has ended.
+std::optional<Stranded> stranded_on(const NodeGroup& group, const Fleet& rules, const Pod& pod,
+                                    const std::vector<NodeState>& states, Effort* effort) {
   const std::string resource = main_resource(pod);
+  const std::set<std::string_view> names(group.nodes.begin(), group.nodes.end());
+  Stranded one;
+  one.why = words_of(group.obstacles.front());
+  for (const NodeState& state : states) {
+    if (!names.contains(state.node.name)) continue;
+    if (is_over(effort)) return std::nullopt;
+    const bool by_claim = !pod.claims.empty() || is_by_claim(rules, state.node, resource);
+    const auto claimed = by_claim ? free_by_claim(rules, pod, state, effort) : FreeByClaim{};
+    if (!claimed) return std::nullopt;
+    const std::int64_t free = by_claim ? claimed->units : free_units(state, resource);
+    one.unit = !by_claim ? resource : claimed->is_cores ? "cores by claim" : "devices by claim";
+    one.free += free;
+    if (free > 0) one.nodes.push_back(state.node.name);
+  }
+  return one;
+}
+
+std::optional<std::vector<Stranded>> all_stranded(const Fleet& rules, const Pod& pod, const Filling& filling,
+                                                  Effort* effort) {
+  std::vector<Stranded> all;
+  if (is_over(effort)) return std::nullopt;
   for (const NodeGroup& group : grouped(filling.states(), filling.verdicts())) {
     if (group.answer != Answer::no || group.obstacles.empty()) continue;
-    Stranded one;
-    one.why = words_of(group.obstacles.front());
-    for (const NodeState& state : filling.states()) {
-      if (std::ranges::find(group.nodes, state.node.name) == group.nodes.end()) continue;
-      const bool by_claim = !pod.claims.empty() || is_by_claim(rules, state.node, resource);
-      const FreeByClaim claimed = by_claim ? free_by_claim(rules, pod, state) : FreeByClaim{};
-      const std::int64_t free = by_claim ? claimed.units : free_units(state, resource);
-      one.unit = !by_claim ? resource : claimed.is_cores ? "cores by claim" : "devices by claim";
-      one.free += free;
-      if (free > 0) one.nodes.push_back(state.node.name);
-    }
-    if (one.free > 0) all.push_back(std::move(one));
+    auto one = stranded_on(group, rules, pod, filling.states(), effort);
+    if (!one) return std::nullopt;
+    if (one->free > 0) all.push_back(*std::move(one));
   }
+  return all;
 }
 
 bool is_odd_scheduler(const Pod& pod) {
@@ -199,21 +248,28 @@ PodGroup* first_group(std::vector<PodGroup>& groups) {
 }
 
 // Places the group as far as it goes. Returns whether a doubt is the reason why some are left over.
-bool place_group(const PodGroup& group, Filling& filling, GroupPlan& own) {
+bool place_group(const PodGroup& group, Filling& filling, GroupPlan& own, Effort* effort) {
+  if (!group.per_node) own.asked = group.replicas;
+  if (is_over(effort)) {
+    if (group.per_node) own.asked = filling.targets(group.pod);
+    own.placed = std::nullopt;
+    return true;
+  }
   filling.begin(group.pod);
   if (group.per_node) {
     filling.place_on_each(own);
   } else {
-    own.asked = group.replicas;
     own.placed = filling.place_up_to(own.asked);
-    if (own.placed < own.asked) own.obstacles = grouped(filling.states(), filling.verdicts());
+    if (own.placed.value_or(0) < own.asked) own.obstacles = grouped(filling.states(), filling.verdicts());
     std::erase_if(own.obstacles, [](const NodeGroup& one) { return one.answer == Answer::yes; });  // cut short
   }
   own.nodes = filling.where();
   return std::ranges::find(own.obstacles, Answer::unknown, &NodeGroup::answer) != own.obstacles.end();
 }
 
-int count_alone(const Fleet& rules, const PodGroup& group, const std::vector<NodeState>& empty, Effort* effort) {
+std::optional<int> count_alone(const Fleet& rules, const PodGroup& group, const std::vector<NodeState>& empty,
+                               Effort* effort) {
+  if (is_over(effort)) return std::nullopt;
   Filling alone(rules, empty, effort);
   alone.begin(group.pod);
   if (!group.per_node) return alone.place_up_to(kMostCounted);
@@ -236,6 +292,34 @@ Plan without_hardware(const std::vector<PodGroup>& groups) {
   return result;
 }
 
+void add_not_counted(const Fleet& fleet, const std::vector<PodGroup>& groups, Plan& result) {
+  std::set<std::string> names;
+  for (const PodGroup& group : groups) {
+    for (const std::string& one : uncounted_resources(fleet, group.pod)) names.insert(one);
+    names.insert(group.not_counted.begin(), group.not_counted.end());
+    if (fleet.nodes.empty()) continue;
+    const std::vector<std::string> unlisted = unlisted_resources(fleet, group.pod);
+    if (unlisted.empty()) continue;
+    result.no_such_resource = true;
+    result.notes.push_back("no node has " + some_of(unlisted) + ", which " + printable(full_name(group.pod), 400) +
+                           " asks for");
+  }
+  result.not_counted.assign(names.begin(), names.end());
+}
+
+// Beyond what is asked for.
+void add_more(const Fleet& rules, const Pod& pod, Filling& filling, Effort* effort, Plan& result) {
+  result.more_of = full_name(pod);
+  for (const auto& [name, amount] : pod.general) result.aside.push_back(name);
+  result.more = std::nullopt;
+  if (!is_over(effort)) {
+    filling.begin(pod);
+    result.more = filling.place_up_to(kMostCounted);
+  }
+  result.stranded = all_stranded(rules, pod, filling, effort);
+  result.types = counts_by_type(rules, pod, effort);
+}
+
 }  // namespace
 
 Plan plan(const Fleet& fleet, const Manifest& manifest, int replicas, Effort* effort) {
@@ -247,32 +331,31 @@ Plan plan(const Fleet& fleet, const Manifest& manifest, int replicas, Effort* ef
   if (replicas > 0 && first != nullptr) first->replicas = replicas;
   for (PodGroup& group : groups) group.pod.scheduler.clear();
   const Fleet rules = with_manifest(fleet, manifest);
-  const std::vector<NodeState> states = node_states(fleet);
+  std::vector<NodeState> states = node_states(fleet);
+  count_general(fleet, states);
+  add_not_counted(fleet, groups, result);
   std::vector<NodeState> empty;
   for (const NodeState& state : states) empty.push_back(emptied(state));
-  Filling filling(rules, states, effort);
   bool doubt = states.empty() || !fleet.nodes_unread.empty(), nowhere = false;
+  Filling filling(rules, std::move(states), effort);
   for (const PodGroup& group : groups) {
     GroupPlan& own = result.groups.emplace_back();
     own.pod = full_name(group.pod);
     own.has_hardware = has_hardware(group);
-    doubt |= place_group(group, filling, own);
+    doubt |= place_group(group, filling, own, effort);
     if (own.has_hardware) own.empty_fleet = count_alone(rules, group, empty, effort);
     nowhere |= group.per_node && own.has_hardware && own.asked == 0;
     result.asked += own.asked;
-    result.placed += own.placed;
+    result.placed += own.placed.value_or(0);
   }
   if (first != nullptr) {
-    filling.begin(first->pod);
-    result.more_of = full_name(first->pod);
-    result.more = filling.place_up_to(kMostCounted);
-    add_stranded(rules, first->pod, filling, result.stranded);
-    result.types = counts_by_type(rules, first->pod, effort);
+    add_more(rules, first->pod, filling, effort, result);
   } else if (replicas > 0) {
     result.notes.emplace_back("--replicas is of no use: a DaemonSet has a pod on each node");
   }
   add_notes(manifest.groups, result.notes);
-  if (effort != nullptr && effort->was_over()) {
+  result.was_cut = is_cut(effort);
+  if (result.was_cut) {
     doubt = true;
     result.notes.push_back("the search ended after " + std::to_string(effort->limit().count()) +
                            " s: the numbers are the least, and more may fit");
@@ -283,7 +366,7 @@ Plan plan(const Fleet& fleet, const Manifest& manifest, int replicas, Effort* ef
 }
 
 int exit_status(const Plan& plan) {
-  return plan.answer == Answer::yes ? 0 : plan.answer == Answer::no ? 1 : 2;
+  return plan.answer == Answer::yes ? 0 : plan.answer == Answer::no && !plan.no_such_resource ? 1 : 2;
 }
 
 }  // namespace neuron::fleet

@@ -25,10 +25,27 @@ std::string number(int count) {
   return std::to_string(count) + (count >= kMostCounted ? " or more" : "");
 }
 
-void add_group(const GroupPlan& group, std::string& text) {
-  text += "\n" + printable(group.pod, 400) + ": " + std::to_string(group.placed) + " of " +
-          counted(group.asked, "pod") + (group.placed == 1 ? " fits" : " fit") + " now";
-  if (group.has_hardware) text += "; on the same nodes without other pods " + number(group.empty_fleet);
+std::string not_known(const Plan& plan) {
+  return plan.was_cut ? "not tried: the time limit was reached" : "not known";
+}
+
+bool is_anything_known(const Plan& plan) {
+  return std::ranges::any_of(plan.groups, [](const GroupPlan& group) { return group.placed.has_value(); });
+}
+
+void add_group(const Plan& plan, const GroupPlan& group, std::string& text) {
+  text += "\n" + printable(group.pod, 400) + ": ";
+  if (group.placed) {
+    text += std::to_string(*group.placed) + " of " + counted(group.asked, "pod") +
+            (*group.placed == 1 ? " fits" : " fit") + " now";
+  } else {
+    text += "it is not known how many of " + counted(group.asked, "pod") + " fit now" +
+            (plan.was_cut ? ": the time limit was reached" : "");
+  }
+  if (group.has_hardware) {
+    text +=
+        "; on the same nodes without other pods " + (group.empty_fleet ? number(*group.empty_fleet) : not_known(plan));
+  }
   text += "\n";
   for (std::size_t i = 0; i < group.nodes.size() && i < kMostNodes; ++i) {
     text += "  " + printable(group.nodes[i].node) + ": " + counted(group.nodes[i].pods, "pod") + "\n";
@@ -44,20 +61,48 @@ void add_group(const GroupPlan& group, std::string& text) {
   }
 }
 
-// Types with the same number on one line, most first.
-void add_types(const std::vector<TypeCount>& types, std::string& text) {
-  std::vector<TypeCount> sorted = types;
+// Types with the same number on one line, most first, those that were not tried last.
+void add_types(const Plan& plan, std::string& text) {
+  if (plan.types.empty()) return;
+  std::vector<TypeCount> sorted = plan.types;
   std::erase_if(sorted, [](const TypeCount& one) { return one.pods == 0; });
   std::ranges::stable_sort(sorted, std::greater<>(), &TypeCount::pods);
-  if (types.empty()) return;
-  text += "\nan empty node of these types takes (its labels aside)\n";
+  std::vector<std::string> aside = {"labels"};
+  aside.insert(aside.end(), plan.aside.begin(), plan.aside.end());
+  text += "\nan empty node of these types takes (its " + some_of(aside, 8) + " aside)\n";
   for (std::size_t i = 0; i < sorted.size();) {
     std::vector<std::string> names;
-    const int pods = sorted[i].pods;
+    const std::optional<int> pods = sorted[i].pods;
     for (; i < sorted.size() && sorted[i].pods == pods; ++i) names.push_back(sorted[i].type);
-    text += "  " + std::to_string(pods) + ": " + some_of(names, 8) + "\n";
+    text += "  " + (pods ? std::to_string(*pods) : not_known(plan)) + ": " + some_of(names, 8) + "\n";
   }
-  if (sorted.empty()) text += "  none: " + types.back().why + "\n";
+  if (sorted.empty()) text += "  none: " + plan.types.back().why + "\n";
+}
+
+void add_stranded(const Plan& plan, std::string& text) {
+  const auto& all = plan.stranded;
+  if (all && all->empty()) return;
+  text += "\nfree, and of no use to the next pod\n";
+  if (!all) text += "  " + not_known(plan) + "\n";
+  if (!all) return;
+  for (const Stranded& one : *all) {
+    text += "  " + std::to_string(one.free) + " " + printable(one.unit) + " on " + some_of(one.nodes, 4) + ": " +
+            one.why + "\n";
+  }
+}
+
+std::string first_line(const Plan& plan) {
+  std::string text = plan.answer == Answer::yes  ? "fits: "
+                     : plan.answer == Answer::no ? "does not fit: "
+                                                 : "cannot tell: ";
+  if (!is_anything_known(plan)) return text + not_known(plan);
+  text += std::to_string(plan.placed) + " of " + counted(plan.asked, "pod");
+  if (plan.more_of.empty()) return text;
+  const std::string of = printable(plan.more_of, 400);
+  if (!plan.more) return text + "; more of " + of + ": " + not_known(plan);
+  if (*plan.more == 0) return text;
+  return text + "; " + (*plan.more >= kMostCounted ? "at least " : "") + std::to_string(*plan.more) + " more of " + of +
+         " would fit";
 }
 
 json names_json(const std::vector<std::string>& names) {
@@ -76,12 +121,29 @@ json obstacles_json(const std::vector<NodeGroup>& groups) {
   return all;
 }
 
+json count_json(const std::optional<int>& count) {
+  return count ? json(*count) : json();
+}
+
+json stranded_json(const std::optional<std::vector<Stranded>>& stranded) {
+  if (!stranded) return {};
+  json all = json::array();
+  for (const Stranded& one : *stranded) {
+    all.push_back(
+        {{"nodes", names_json(one.nodes)}, {"unit", printable(one.unit)}, {"free", one.free}, {"why", one.why}});
+  }
+  return all;
+}
+
 json group_json(const GroupPlan& group) {
   json nodes = json::array();
   for (const NodeCount& one : group.nodes) nodes.push_back({{"node", printable(one.node, 400)}, {"pods", one.pods}});
-  return {{"pod", printable(group.pod, 400)}, {"asked", group.asked},
-          {"placed", group.placed},           {"nodes", std::move(nodes)},
-          {"empty_fleet", group.empty_fleet}, {"obstacles", obstacles_json(group.obstacles)}};
+  return {{"pod", printable(group.pod, 400)},
+          {"asked", group.asked},
+          {"placed", count_json(group.placed)},
+          {"nodes", std::move(nodes)},
+          {"empty_fleet", count_json(group.empty_fleet)},
+          {"obstacles", obstacles_json(group.obstacles)}};
 }
 
 }  // namespace
@@ -90,39 +152,30 @@ std::string plan_text(const Plan& plan) {
   if (std::ranges::none_of(plan.groups, &GroupPlan::has_hardware)) {
     return "cannot tell: no pod of the manifest asks for a Neuron device or an interface\n";
   }
-  std::string text = plan.answer == Answer::yes  ? "fits: "
-                     : plan.answer == Answer::no ? "does not fit: "
-                                                 : "cannot tell: ";
-  text += std::to_string(plan.placed) + " of " + counted(plan.asked, "pod");
-  if (plan.more > 0) text += "; " + number(plan.more) + " more of " + printable(plan.more_of, 400) + " would fit";
-  text += "\n";
-  for (const GroupPlan& group : plan.groups) add_group(group, text);
-  if (!plan.stranded.empty()) text += "\nfree, and of no use to the next pod\n";
-  for (const Stranded& one : plan.stranded) {
-    text += "  " + std::to_string(one.free) + " " + printable(one.unit) + " on " + some_of(one.nodes, 4) + ": " +
-            one.why + "\n";
-  }
-  add_types(plan.types, text);
+  std::string text = first_line(plan) + "\n";
+  for (const GroupPlan& group : plan.groups) add_group(plan, group, text);
+  add_stranded(plan, text);
+  add_types(plan, text);
+  if (!plan.not_counted.empty()) text += "\nnot counted: " + some_of(plan.not_counted, 20) + "\n";
   for (const std::string& note : plan.notes) text += "\n" + note + "\n";
   return text;
 }
 
 std::string plan_json(const Plan& plan) {
-  json groups = json::array(), types = json::array(), stranded = json::array();
+  json groups = json::array(), types = json::array();
   for (const GroupPlan& group : plan.groups) groups.push_back(group_json(group));
-  for (const TypeCount& one : plan.types) types.push_back({{"type", one.type}, {"pods", one.pods}, {"why", one.why}});
-  for (const Stranded& one : plan.stranded) {
-    stranded.push_back(
-        {{"nodes", names_json(one.nodes)}, {"unit", printable(one.unit)}, {"free", one.free}, {"why", one.why}});
+  for (const TypeCount& one : plan.types) {
+    types.push_back({{"type", one.type}, {"pods", count_json(one.pods)}, {"why", one.why}});
   }
   const json object = {{"format", "kubectl-neuron-plan/1"},
                        {"answer", to_string(plan.answer)},
                        {"asked", plan.asked},
-                       {"placed", plan.placed},
-                       {"more", plan.more},
+                       {"placed", is_anything_known(plan) ? json(plan.placed) : json()},
+                       {"more", count_json(plan.more)},
                        {"groups", std::move(groups)},
                        {"types", std::move(types)},
-                       {"stranded", std::move(stranded)},
+                       {"stranded", stranded_json(plan.stranded)},
+                       {"not_counted", names_json(plan.not_counted)},
                        {"notes", plan.notes}};
   return object.dump(2, ' ', true, json::error_handler_t::replace) + "\n";
 }
@@ -172,6 +225,12 @@ Result<std::string> manifest_text(const Options& options, const std::string& fil
 }  // namespace
 
 void add_plan(CLI::App& command, PlanOptions& own) {
+  command.footer(
+      "Counts devices, cores, interfaces, claims, cpu, memory and other resources that nodes list; names rules that "
+      "it\n"
+      "does not count. Exit status: 0 all fit, 1 not, 2 undetermined (also by the time limit of 20 s) or no node has "
+      "a\n"
+      "resource that is asked for.");
   command.add_option("-f,--filename", own.file, "Manifest; -: standard input, JSON")->required()->type_name("FILE");
   command.add_option("--replicas", own.replicas, "Pods of its first template that asks for hardware")
       ->type_name("N")

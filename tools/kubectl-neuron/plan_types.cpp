@@ -74,10 +74,11 @@ Pool pool_of(const model::HostScan& host, const std::string& node) {
   return pool;
 }
 
-int count_on(Fleet rules, const Pod& pod, NodeState state, Effort* effort, std::string& why) {
+std::optional<int> count_on(Fleet rules, const Pod& pod, NodeState state, Effort* effort, std::string& why) {
   int count = 0;
-  while (count < kMostPerNode && !is_over(effort)) {
+  while (count < kMostPerNode) {
     const Verdict verdict = fit(rules, pod, state, effort);
+    if (count == 0 && verdict.answer == Answer::unknown) return std::nullopt;
     if (verdict.answer != Answer::yes) {
       if (count == 0 && !verdict.obstacles.empty()) why = words_of(verdict.obstacles.front());
       return count;
@@ -120,12 +121,14 @@ std::vector<TypeCount> counts_by_type(const Fleet& rules, const Pod& pod, Effort
   anywhere.gates.clear();
   const Mode mode = pod.claims.empty() ? Mode::device_plugin : Mode::claims;
   for (const core::InstanceType& type : core::all_instance_types()) {
-    TypeCount one{type.name, 0, ""};
+    TypeCount one{type.name, std::nullopt, ""};
+    all.push_back(one);
+    if (is_over(effort)) continue;
     NodeState state = empty_node(type.name, mode);
     const bool by_other_name = scheduled_amounts(pod).contains(kNeuronDevice) && mode == Mode::device_plugin;
     if (by_other_name) state.node.capacity[kNeuronDevice] = state.node.allocatable[kNeuronDevice] = type.device_count;
     one.pods = count_on(rules, anywhere, std::move(state), effort, one.why);
-    all.push_back(std::move(one));
+    all.back() = std::move(one);
   }
   return all;
 }

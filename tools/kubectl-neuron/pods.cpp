@@ -5,6 +5,7 @@
 #include "agent/allocator/allocator.h"
 #include "agent/base/parse.h"
 #include "tools/kubectl-neuron/commands.h"
+#include "tools/kubectl-neuron/fit.h"
 #include "tools/kubectl-neuron/table.h"
 
 namespace neuron::fleet {
@@ -151,7 +152,7 @@ std::string wants_text(const Pod& pod) {
   std::string text;
   for (const auto& [name, amount] : scheduled_amounts(pod)) {
     if (!text.empty()) text += ",";
-    text += name.substr(name.rfind('/') + 1) + "=" + std::to_string(amount);
+    text += name.substr(name.rfind('/') + 1) + "=" + amount_text(amount);
   }
   if (!pod.claims.empty()) text += (text.empty() ? "" : ",") + counted(pod.claims.size(), "claim");
   return text;

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "agent/base/parse.h"
-#include "tools/kubectl-neuron/others.h"
 
 namespace neuron::fleet {
 namespace {
@@ -82,7 +81,7 @@ void note_never(const Fleet& fleet, const std::vector<NodeState>& states, const 
       continue;
     }
     const std::string logical = resource == kNeuronCore ? "; it counts logical cores" : "";
-    notes.push_back("no node has " + std::to_string(asked) + " " + name + ", even when empty: the most is " +
+    notes.push_back("no node has " + amount_text(asked) + " " + name + ", even when empty: the most is " +
                     std::to_string(most) + (type.empty() ? "" : " (" + printable(type) + ")") +
                     "; ask for less, or add a larger type" + logical);
   }
@@ -99,12 +98,13 @@ bool is_gated(const Pod& pod) {
 // Whether as many nodes as the scheduler says were found to have too little of it.
 bool is_found(const Explanation& one, const std::vector<NodeGroup>& groups) {
   constexpr std::string_view kHead = "Insufficient ";
-  if (!one.said.starts_with(kHead)) return false;
-  const std::string_view name = std::string_view(one.said).substr(kHead.size());
+  const bool of_pods = one.said == "Too many pods";
+  if (!of_pods && !one.said.starts_with(kHead)) return false;
+  const std::string_view name = of_pods ? "pods" : std::string_view(one.said).substr(kHead.size());
   std::size_t nodes = 0;
   for (const NodeGroup& group : groups) {
     const bool has_it = std::ranges::any_of(group.obstacles, [&](const Obstacle& obstacle) {
-      return (obstacle.kind == Kind::other_resource || obstacle.kind == Kind::no_resource) && obstacle.name == name;
+      return (obstacle.kind == Kind::too_little || obstacle.kind == Kind::no_resource) && obstacle.name == name;
     });
     if (has_it) nodes += group.nodes.size();
   }
@@ -123,29 +123,20 @@ Answer answer_of(const Fleet& fleet, const Pod& pod, const std::vector<Verdict>&
   return is_part ? Answer::unknown : Answer::no;
 }
 
-// What fit() does not look at, node by node.
-void add_others(const Pod& pod, const std::vector<NodeState>& states, std::vector<Verdict>& verdicts) {
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    const std::vector<Obstacle> more = other_obstacles(pod, states[i].node);
-    if (more.empty()) continue;
-    Verdict& verdict = verdicts[i];
-    std::erase_if(verdict.obstacles, [](const Obstacle& one) { return is_doubt(one.kind); });
-    verdict.obstacles.insert(verdict.obstacles.end(), more.begin(), more.end());
-    verdict.answer = Answer::no;
-    verdict.devices.clear();
-  }
-}
-
-// What the scheduler says of things that are not looked at here stays, whatever is changed.
-void note_alone(Why& why) {
+// What the scheduler says of things that are not looked at here stays, whatever is changed; so does what was not
+// counted.
+void note_alone(const std::vector<NodeState>& states, const Pod& pod, Why& why) {
   std::vector<std::string> others;
   for (const Explanation& one : why.scheduler) {
     if (!one.of_hardware && !is_found(one, why.nodes)) others.push_back(one.said);
   }
-  why.devices_alone = !others.empty() && !why.changes.empty();
+  const std::vector<std::string> uncounted = uncounted_resources(states, pod);
+  why.devices_alone = (!others.empty() || !uncounted.empty()) && !why.changes.empty();
   if (!why.devices_alone) return;
-  why.notes.push_back("the changes are proved as far as devices go: the scheduler also says " + some_of(others) +
-                      ", which is not looked at here");
+  const std::string head = "the changes are proved as far as devices go: ";
+  if (!others.empty())
+    why.notes.push_back(head + "the scheduler also says " + some_of(others) + ", which is not looked at here");
+  if (!uncounted.empty()) why.notes.push_back(head + some_of(uncounted) + " could not be counted");
 }
 
 std::string summary_of_waiting(const Why& why, const Pod& pod) {
@@ -187,16 +178,16 @@ void add_changes(const Fleet& fleet, const Pod& pod, const std::vector<NodeState
 
 void explain_waiting(const Fleet& fleet, const Pod& pod, Effort* effort, Why& why) {
   const Pod question = pod.node.empty() ? pod : made_again(pod);
-  const std::vector<NodeState> states = node_states(fleet);
-  std::vector<Verdict> verdicts = fit_all(fleet, question, states, effort);
-  add_others(question, states, verdicts);
+  std::vector<NodeState> states = node_states(fleet);
+  count_general(fleet, states);
+  const std::vector<Verdict> verdicts = fit_all(fleet, question, states, effort);
   why.scheduler = explain_scheduler(scheduler_message(fleet, pod));
   why.nodes = grouped(states, verdicts);
   why.answer = answer_of(fleet, question, verdicts, why);
   if (why.answer != Answer::yes) note_never(fleet, states, question, why.notes);
   const bool is_gate_unread = is_gated(question) && question.gates.empty();  // no change is known to remove it
   if (!any(verdicts, Answer::yes) && !is_gate_unread) add_changes(fleet, question, states, verdicts, effort, why);
-  note_alone(why);
+  note_alone(states, question, why);
   if (is_silent(why, pod)) {
     why.notes.push_back("no scheduler has said anything about it: its schedulerName (" +
                         printable(pod.scheduler.empty() ? "default-scheduler" : pod.scheduler) +

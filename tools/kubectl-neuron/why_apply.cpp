@@ -6,7 +6,6 @@
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
 #include "agent/kube/answers.h"
-#include "tools/kubectl-neuron/others.h"
 #include "tools/kubectl-neuron/why.h"
 
 // Changes carried out on copies.
@@ -32,7 +31,7 @@ bool end_pods(const Change& change, NodeState& state) {
     const Pod* pod = pod_named(state, name);
     if (pod == nullptr) return false;
     const Pod gone = *pod;
-    give_back_others(gone, state.node);
+    take_general(gone, -1, state);
     return release(gone, state);
   });
 }
@@ -43,11 +42,10 @@ bool move_pod(const Change& change, const Fleet& rules, NodeState& from, NodeSta
   const Pod other = made_again(*pod);
   const Pod gone = *pod;
   if (!release(gone, from)) return false;
+  take_general(gone, -1, from);
   const Verdict verdict = fit(rules, other, to, effort);
-  if (verdict.answer != Answer::yes || !other_obstacles(other, to.node).empty()) return false;
+  if (verdict.answer != Answer::yes) return false;
   place(rules, other, verdict, to);
-  give_back_others(gone, from.node);
-  take_others(other, to.node);
   return true;
 }
 

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "agent/base/parse.h"
-#include "tools/kubectl-neuron/others.h"
 #include "tools/kubectl-neuron/why.h"
 
 // The smallest changes: candidates, each tried on copies of the nodes that it touches.
@@ -64,9 +63,7 @@ class Finder {
     if (!keeps_rules) changed = rules_;
     Fleet& rules = keeps_rules ? rules_ : changed;
     Pod pod = pod_;
-    if (!apply(change, rules, pod, copies, effort_)) return false;
-    return other_obstacles(pod, copies.front().node).empty() &&
-           fit(rules, pod, copies.front(), effort_).answer == Answer::yes;
+    return apply(change, rules, pod, copies, effort_) && fit(rules, pod, copies.front(), effort_).answer == Answer::yes;
   }
 
   // Nodes of the group have the same obstacles now; the change is tried on each. After a few in vain it is given up.

@@ -232,5 +232,18 @@ TEST(SliceText, QuantitiesAreReadInAnyFormThatTheServerMayGiveThem) {
   EXPECT_EQ(kube::quantity_text(std::int64_t{96} << 30U), "96Gi");
 }
 
+TEST(SliceText, FractionsOfQuantitiesAreThousandthsRoundedUp) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const std::map<std::string, std::int64_t> known = {
+      {"0", 0},         {"8", 8000},      {"1.5", 1500},      {".5", 500},   {"2.", 2000},
+      {"500m", 500},    {"0.5m", 1},      {"10n", 1},         {"1500u", 2},  {"1.0005", 1001},
+      {"1e3", 1000000}, {"1Ki", 1024000}, {"1.5Ki", 1536000}, {"8E", kMost}, {"9223372036854775808", kMost},
+      {"0.1", 100}};
+  for (const auto& [text, value] : known) EXPECT_EQ(kube::parse_thousandths(text), value) << text;
+  for (const char* bad : {"", ".", "x", "-1", "1.5.", "1..5", "1.x", "1kk", "m", "1 ", "+1"}) {
+    EXPECT_FALSE(kube::parse_thousandths(bad)) << bad;
+  }
+}
+
 }  // namespace
 }  // namespace neuron::plugin::dra

@@ -108,11 +108,11 @@ TEST(FitShares, PodsWithSharesThatEndGiveThemBack) {
 TEST(FitShares, CoresThatSharesLeaveAreFree) {
   Fleet fleet = three_of_four_held();
   add_template(fleet, "t", {cores_of(1, "2")});
-  FreeByClaim free = free_by_claim(fleet, kPod, node_states(fleet)[0]);
+  FreeByClaim free = free_by_claim(fleet, kPod, node_states(fleet)[0]).value();
   EXPECT_TRUE(free.is_cores);
   EXPECT_EQ(free.units, 16) << "one of each device";
   add_template(fleet, "t", {request_of("neuron.aws.com")});
-  free = free_by_claim(fleet, kPod, node_states(fleet)[0]);
+  free = free_by_claim(fleet, kPod, node_states(fleet)[0]).value();
   EXPECT_FALSE(free.is_cores);
   EXPECT_EQ(free.units, 0);
 }

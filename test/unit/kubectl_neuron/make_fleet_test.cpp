@@ -101,6 +101,26 @@ json slice_object(const std::string& name, int generation, int count, const std:
   return {{"metadata", {{"name", name}}}, {"spec", std::move(spec)}};
 }
 
+TEST(MakeFleet, CountsTheGeneralResourcesOfPodsAndNodes) {
+  Documents documents;
+  documents.list(Kind::nodes) = {
+      R"({"items":[{"metadata":{"name":"n"},"status":{"allocatable":{"cpu":"3920m","memory":"8Gi",
+      "pods":"110","nvidia.com/gpu":"2","aws.amazon.com/neuron":"16"}}}]})"};
+  const std::string containers =
+      R"("containers":[{"name":"a","resources":{"limits":{"cpu":"2"},"requests":{"cpu":"0.5"}}},
+      {"name":"b","resources":{"limits":{"cpu":"100m","memory":"1Gi"}}}])";
+  documents.list(Kind::pods) = {
+      R"({"items":[{"metadata":{"name":"own","namespace":"d"},"spec":{"resources":{"requests":{"cpu":"3"},"limits":{"cpu":"4"}},)" +
+      containers + R"(}},{"metadata":{"name":"sum","namespace":"d"},"spec":{"overhead":{"cpu":"250m"},
+      "initContainers":[{"name":"i","resources":{"requests":{"memory":"2Gi","cpu":0.2}}}],)" +
+      containers + "}}]}"};
+  const Fleet fleet = make_fleet(std::move(documents));
+  EXPECT_EQ(fleet.nodes[0].general,
+            (Amounts{{"cpu", 3920}, {"memory", 8000LL << 30U}, {"pods", 110'000}, {"nvidia.com/gpu", 2000}}));
+  EXPECT_EQ(fleet.pods[0].general, (Amounts{{"cpu", 3000}, {"memory", 1000LL << 30U}}));
+  EXPECT_EQ(fleet.pods[1].general, (Amounts{{"cpu", 850}, {"memory", 2000LL << 30U}}));
+}
+
 TEST(MakeFleet, OfAPoolOnlyTheNewestGenerationCounts) {
   const Fleet fleet = make_fleet(with_slices({slice_object("old", 1, 1, {"neuron-device-9"}),
                                               slice_object("a", 2, 2, {"neuron-device-0", "neuron-device-1"}),

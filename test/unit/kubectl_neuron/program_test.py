@@ -316,6 +316,19 @@ class Questions(Case):
         answer = json.loads(self.run_it(cluster(), "plan", "-f", path, "-o", "json").stdout)
         self.assertEqual((answer["placed"], answer["groups"][0]["pod"]), (4, "team/serve"))
 
+    def test_plan_names_what_no_node_has_and_what_it_does_not_count(self):
+        manifest = json.loads(self.manifest(1))
+        spec = manifest["spec"]["template"]["spec"]
+        spec["priorityClassName"] = "high"
+        result = self.run_it(cluster(), "plan", "-f", self.file(json.dumps(manifest)))
+        self.assertEqual((result.returncode, "not counted: priority" in result.stdout), (0, True), result.stderr)
+        spec["containers"][0]["resources"]["limits"]["cpu"] = "97"
+        result = self.run_it(cluster(), "plan", "-f", self.file(json.dumps(manifest)))
+        self.assertEqual((result.returncode, "asks for 97 cpu, 96 of 96 are free" in result.stdout), (1, True), result.stderr)
+        spec["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "1"
+        result = self.run_it(cluster(), "plan", "-f", self.file(json.dumps(manifest)))
+        self.assertEqual((result.returncode, "no node has nvidia.com/gpu" in result.stdout), (2, True), result.stderr)
+
     def test_plan_of_yaml_is_converted_by_kubectl(self):
         path = self.file("kind: Deployment\n")
         answers = cluster()

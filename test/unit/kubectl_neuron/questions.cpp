@@ -1,5 +1,7 @@
 #include "test/unit/kubectl_neuron/questions.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <tuple>
 
@@ -87,6 +89,22 @@ void add_holder(Fleet& fleet, const std::string& name, const std::string& node,
       request_of("neuron.aws.com", static_cast<std::int64_t>(devices.size()))};
   fleet.pods.push_back(pod);
   std::ranges::sort(fleet.pods, {}, [](const Pod& one) { return std::tie(one.pod_namespace, one.name); });
+}
+
+std::string object_of(const std::string& kind, std::string spec, const std::string& pod) {
+  for (std::size_t at = 0; (at = spec.find("%s", at)) != std::string::npos; at += pod.size()) spec.replace(at, 2, pod);
+  return R"({"kind":")" + kind + R"(","metadata":{"name":"o"},"spec":)" + spec + "}";
+}
+
+std::string deployment(int replicas) {
+  return R"({"kind":"Deployment","metadata":{"name":"serve"},"spec":{"replicas":)" + std::to_string(replicas) +
+         R"(,"template":{"spec":)" + kPodSpec + "}}}";
+}
+
+Manifest manifest_of(const std::string& text) {
+  const auto manifest = parse_manifest(text, "default", {});
+  EXPECT_TRUE(manifest) << manifest.error().message;
+  return manifest.value_or(Manifest{});
 }
 
 Verdict fit_on(const Fleet& fleet, const Pod& pod, const std::string& node) {

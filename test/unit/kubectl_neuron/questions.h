@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tools/kubectl-neuron/fit.h"
+#include "tools/kubectl-neuron/manifest.h"
 
 // Fleets and pods for questions about fit.
 namespace neuron::fleet::test {
@@ -26,6 +27,15 @@ void add_template(Fleet& fleet, const std::string& name, std::vector<ClaimReques
 // A pod on the node with a claim for these devices of its pool.
 void add_holder(Fleet& fleet, const std::string& name, const std::string& node,
                 const std::vector<std::string>& devices);
+
+// A pod's spec with 4 devices.
+inline const std::string kPodSpec =
+    R"({"containers":[{"name":"main","resources":{"limits":{"aws.amazon.com/neuron":"4"}}}]})";
+// An object "o" of this kind with this spec; %s in it stands for a pod's spec.
+[[nodiscard]] std::string object_of(const std::string& kind, std::string spec, const std::string& pod = kPodSpec);
+[[nodiscard]] std::string deployment(int replicas);
+// In the namespace "default"; an error fails the test.
+[[nodiscard]] Manifest manifest_of(const std::string& text);
 
 // The one node's verdict.
 [[nodiscard]] Verdict fit_on(const Fleet& fleet, const Pod& pod, const std::string& node);

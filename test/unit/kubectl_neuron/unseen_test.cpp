@@ -135,6 +135,27 @@ TEST(OtherResources, WhatTheSchedulerSaysBesideIsNotPromised) {
   EXPECT_THAT(why_text(cpu), HasSubstr("\neach of these would let it in\n"));
 }
 
+TEST(OtherResources, NodesThatDifferInMemoryShareALine) {
+  std::vector<json> pods = {pod_of("w", "", 4, {{"memory", "100Gi"}})}, nodes;
+  for (int i = 0; i < 3; ++i) {
+    const std::string name(1, static_cast<char>('a' + i));
+    nodes.push_back(node_of(name));
+    pods.push_back(pod_object("team", "web-" + name, name, {{"memory", i << 30}}));
+  }
+  const Why answer = why_of(fleet_of(nodes, pods));
+  ASSERT_EQ(answer.nodes.size(), 1U);
+  EXPECT_THAT(why_text(answer), AllOf(HasSubstr("3 nodes (a, b and c): does not fit"),
+                                      HasSubstr("asks for 100Gi memory, at most 64Gi of 64Gi are free")));
+}
+
+TEST(OtherResources, WhereTheyCouldNotBeCountedItIsSaid) {
+  json node = node_of("a");
+  node["status"]["allocatable"] = {{kNeuron, "16"}};
+  const Why answer = why_of(fleet_of({node}, {pod_of("w", "", 4, {{"cpu", "1"}}), pod_of("h", "a", 14)}));
+  EXPECT_THAT(why_text(answer), AllOf(HasSubstr("as far as devices go, each of these would let it in"),
+                                      HasSubstr("cpu could not be counted")));
+}
+
 // ---- Nodes and pods that could not be read
 
 Documents without_nodes() {

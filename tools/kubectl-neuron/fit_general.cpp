@@ -1,0 +1,115 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string_view>
+
+#include "agent/model/resource.h"
+#include "tools/kubectl-neuron/fit.h"
+
+// Processor time, memory, pods and resources of other drivers: allocatable less the requests of pods.
+namespace neuron::fleet {
+namespace {
+
+using Kind = Obstacle::Kind;
+
+constexpr const char* kPods = "pods";
+
+// A node that does not list it has none; without "cpu" in its list it is only incomplete, and a device class may be
+// asked for by such a name (KEP-5004).
+bool is_listed_by_nodes_with_it(const std::string& name) {
+  if (name.starts_with("deviceclass.resource.kubernetes.io/")) return false;
+  return name.find('/') != std::string::npos || name.starts_with("hugepages-");
+}
+
+bool is_bytes(const std::string& name) {
+  return name == "memory" || name == "ephemeral-storage" || name.starts_with("hugepages-");
+}
+
+Amounts with_pod(const Pod& pod) {
+  Amounts all = pod.general;
+  all[kPods] = kWholeUnit;
+  return all;
+}
+
+}  // namespace
+
+void take_general(const Pod& pod, std::int64_t pods, NodeState& state) {
+  if (!state.general) return;
+  for (const auto& [name, amount] : with_pod(pod)) {
+    std::int64_t used = 0;
+    std::int64_t& free = state.general->free[name];
+    const bool is_huge = __builtin_mul_overflow(amount, pods, &used) || __builtin_sub_overflow(free, used, &free);
+    if (is_huge) free = std::numeric_limits<std::int64_t>::min();
+  }
+}
+
+void count_general(const Fleet& fleet, std::vector<NodeState>& states) {
+  for (std::size_t i = 0; i < states.size() && i < fleet.nodes.size(); ++i) {
+    const Amounts& listed = fleet.nodes[i].general;
+    states[i].general = General{listed, listed};
+    for (const Pod& pod : states[i].pods) take_general(pod, 1, states[i]);
+  }
+}
+
+std::vector<Obstacle> general_obstacles(const Pod& pod, const NodeState& state) {
+  std::vector<Obstacle> all;
+  if (!state.general) return all;
+  for (const auto& [name, asked] : with_pod(pod)) {
+    const auto total = state.general->allocatable.find(name);
+    const bool is_listed = total != state.general->allocatable.end();
+    if (!is_listed && is_listed_by_nodes_with_it(name)) all.push_back(obstacle(Kind::no_resource, name));
+    if (!is_listed || asked <= state.general->free.at(name)) continue;
+    Obstacle& one = all.emplace_back(obstacle(Kind::too_little, name));
+    one.asked = asked;
+    one.free = std::max<std::int64_t>(state.general->free.at(name), 0);
+    one.total = total->second;
+  }
+  return all;
+}
+
+std::optional<std::int64_t> general_room(const Pod& pod, const NodeState& state) {
+  if (!state.general) return std::nullopt;
+  std::optional<std::int64_t> room;
+  for (const auto& [name, asked] : with_pod(pod)) {
+    if (!state.general->allocatable.contains(name)) continue;
+    const std::int64_t own = std::max<std::int64_t>(state.general->free.at(name), 0) / asked;
+    room = std::min(room.value_or(own), own);
+  }
+  return room;
+}
+
+std::vector<std::string> unlisted_resources(const Fleet& fleet, const Pod& pod) {
+  std::vector<std::string> all;
+  for (const auto& [name, asked] : pod.general) {
+    const bool is_known =
+        std::ranges::any_of(fleet.nodes, [&](const Node& node) { return node.general.contains(name); });
+    if (!is_known && is_listed_by_nodes_with_it(name)) all.push_back(name);
+  }
+  return all;
+}
+
+std::vector<std::string> uncounted_resources(const Fleet& fleet, const Pod& pod) {
+  std::vector<std::string> all;
+  for (const auto& [name, asked] : pod.general) {
+    const bool is_uncounted = std::ranges::any_of(fleet.nodes, [&](const Node& node) {
+      return node.mode != Mode::none && !node.general.contains(name) && !is_listed_by_nodes_with_it(name);
+    });
+    if (is_uncounted || fleet.pods_partial) all.push_back(name);
+  }
+  return all;
+}
+
+std::string general_text(const std::string& name, std::int64_t thousandths) {
+  constexpr std::array<const char*, 6> kUnits = {"", "Ki", "Mi", "Gi", "Ti", "Pi"};
+  std::int64_t base = kWholeUnit;
+  std::size_t unit = 0;
+  for (; is_bytes(name) && thousandths / base >= 1024 && unit + 1 < kUnits.size(); ++unit) base *= 1024;
+  const std::int64_t rest = thousandths % base / (base / kWholeUnit);
+  std::string text = std::to_string(thousandths / base);
+  if (is_bytes(name)) return text + (rest >= 100 ? "." + std::to_string(rest / 100) : "") + kUnits.at(unit);
+  if (rest == 0) return text;
+  text += "." + std::to_string(kWholeUnit + rest).substr(1);
+  return text.substr(0, text.find_last_not_of('0') + 1);
+}
+
+}  // namespace neuron::fleet
