@@ -180,7 +180,8 @@ void add_hidden(const Fleet& fleet, const Pod& pod, const NodeState& state, std:
   if (by_claim && state.claims_hidden) all.push_back(obstacle(Kind::unread, "claims", "holders"));
   for (Obstacle& one : all) {
     const bool of_claims = one.kind >= Kind::too_few_devices && one.kind <= Kind::tainted;
-    one.at_most = one.kind == Kind::too_few ? state.pods_hidden : of_claims && state.claims_hidden;
+    const bool of_pods = one.kind == Kind::too_few || one.kind == Kind::too_little;
+    one.at_most = of_pods ? state.pods_hidden : of_claims && state.claims_hidden;
   }
 }
 
@@ -228,7 +229,7 @@ namespace {
 Node without_report(const Node& node) {
   return {node.name,      node.created,       node.labels,   node.taints, node.unschedulable,
           node.ready,     node.allocatable,   node.capacity, node.mode,   node.instance_type,
-          node.agent_pod, node.agent_version, std::nullopt,  "",          node.others};
+          node.agent_pod, node.agent_version, std::nullopt,  ""};
 }
 
 // Pods that the agent names and the list of pods has not, with what they hold through device plugins.

@@ -125,12 +125,12 @@ Answer answer_of(const Fleet& fleet, const Pod& pod, const std::vector<Verdict>&
 
 // What the scheduler says of things that are not looked at here stays, whatever is changed; so does what was not
 // counted.
-void note_alone(const std::vector<NodeState>& states, const Pod& pod, Why& why) {
+void note_alone(const Fleet& fleet, const Pod& pod, Why& why) {
   std::vector<std::string> others;
   for (const Explanation& one : why.scheduler) {
     if (!one.of_hardware && !is_found(one, why.nodes)) others.push_back(one.said);
   }
-  const std::vector<std::string> uncounted = uncounted_resources(states, pod);
+  const std::vector<std::string> uncounted = uncounted_resources(fleet, pod);
   why.devices_alone = (!others.empty() || !uncounted.empty()) && !why.changes.empty();
   if (!why.devices_alone) return;
   const std::string head = "the changes are proved as far as devices go: ";
@@ -187,7 +187,7 @@ void explain_waiting(const Fleet& fleet, const Pod& pod, Effort* effort, Why& wh
   if (why.answer != Answer::yes) note_never(fleet, states, question, why.notes);
   const bool is_gate_unread = is_gated(question) && question.gates.empty();  // no change is known to remove it
   if (!any(verdicts, Answer::yes) && !is_gate_unread) add_changes(fleet, question, states, verdicts, effort, why);
-  note_alone(states, question, why);
+  note_alone(fleet, question, why);
   if (is_silent(why, pod)) {
     why.notes.push_back("no scheduler has said anything about it: its schedulerName (" +
                         printable(pod.scheduler.empty() ? "default-scheduler" : pod.scheduler) +

@@ -140,7 +140,7 @@ TEST(OtherResources, NodesThatDifferInMemoryShareALine) {
   for (int i = 0; i < 3; ++i) {
     const std::string name(1, static_cast<char>('a' + i));
     nodes.push_back(node_of(name));
-    pods.push_back(pod_object("team", "web-" + name, name, {{"memory", i << 30}}));
+    pods.push_back(pod_object("team", "web-" + name, name, {{"memory", i << 29}}));
   }
   const Why answer = why_of(fleet_of(nodes, pods));
   ASSERT_EQ(answer.nodes.size(), 1U);
