@@ -14,7 +14,7 @@
 namespace neuron::fleet {
 namespace {
 
-// The agent's reasons are a table; others are the words of nobody knows whom.
+// The agent's reasons are a table; others are foreign.
 void hide_names(model::Health& one) {
   const auto all = health::all_reasons();
   const auto known = std::ranges::find(all, one.reason, &health::Reason::code);
