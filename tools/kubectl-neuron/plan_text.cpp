@@ -226,11 +226,10 @@ Result<std::string> manifest_text(const Options& options, const std::string& fil
 
 void add_plan(CLI::App& command, PlanOptions& own) {
   command.footer(
-      "Counts devices, cores, interfaces, claims, cpu, memory and other resources that nodes list; names rules that "
-      "it\n"
-      "does not count. Exit status: 0 all fit, 1 not, 2 undetermined (also by the time limit of 20 s) or no node has "
-      "a\n"
-      "resource that is asked for.");
+      "Counts devices, cores, interfaces, claims, cpu, memory and other resources that\n"
+      "nodes list, and names rules that it does not count.\n"
+      "Exit status: 0 all fit, 1 not, 2 undetermined (also by the time limit of 20 s),\n"
+      "or no node has a resource that is asked for.");
   command.add_option("-f,--filename", own.file, "Manifest; -: standard input, JSON")->required()->type_name("FILE");
   command.add_option("--replicas", own.replicas, "Pods of its first template that asks for hardware")
       ->type_name("N")
