@@ -1,5 +1,18 @@
-# Writes MANIFEST, krew's, to OUTPUT with the sum of ARCHIVE.   cmake -D ARCHIVE=… -D MANIFEST=… -D OUTPUT=… -P KrewManifest.cmake
-file(SHA256 "${ARCHIVE}" sum)
+# Writes MANIFEST, krew's, to OUTPUT with the sums of the archives in DIRECTORY; platforms without an archive are left out.
+#   cmake -D DIRECTORY=… -D MANIFEST=… -D OUTPUT=… -P KrewManifest.cmake
 file(READ "${MANIFEST}" text)
-string(REGEX REPLACE "sha256: \"[0-9a-f]+\"" "sha256: \"${sum}\"" text "${text}")
-file(WRITE "${OUTPUT}" "${text}")
+set(begin "    - selector:")
+string(FIND "${text}" "${begin}" at)
+string(SUBSTRING "${text}" 0 ${at} made)
+string(SUBSTRING "${text}" ${at} -1 platforms)
+string(REPLACE "${begin}" ";${begin}" platforms "${platforms}")
+foreach(platform IN LISTS platforms)
+  string(REGEX MATCH "[^/\n]+\\.tar\\.gz" archive "${platform}")
+  if(NOT archive OR NOT EXISTS "${DIRECTORY}/${archive}")
+    continue()
+  endif()
+  file(SHA256 "${DIRECTORY}/${archive}" sum)
+  string(REGEX REPLACE "sha256: \"[0-9a-f]+\"" "sha256: \"${sum}\"" platform "${platform}")
+  string(APPEND made "${platform}")
+endforeach()
+file(WRITE "${OUTPUT}" "${made}")

@@ -78,6 +78,28 @@ def check_platform(platform, archive, version):
             yield f"the program says {result.stdout!r} {result.stderr!r}"
 
 
+def check_several(root, archive, cmake):
+    """The manifest of a directory with archives of all its platforms, and of one without any."""
+    source = os.path.join(root, "manifests/krew/neuron.yaml")
+    with open(archive, "rb") as file:
+        content = file.read()
+    with tempfile.TemporaryDirectory() as place:
+        command = [cmake, "-D", f"DIRECTORY={place}", "-D", f"MANIFEST={source}", "-D", f"OUTPUT={place}/neuron.yaml", "-P",
+                   os.path.join(root, "cmake/KrewManifest.cmake")]
+        subprocess.run(command, check=True)
+        if read(f"{place}/neuron.yaml")["spec"]["platforms"]:
+            yield "platforms without an archive are listed"
+        expected = read(source)["spec"]["platforms"]
+        for number, platform in enumerate(expected):
+            data = content + bytes([number])
+            platform["sha256"] = hashlib.sha256(data).hexdigest()
+            with open(os.path.join(place, os.path.basename(platform["uri"])), "wb") as file:
+                file.write(data)
+        subprocess.run(command, check=True)
+        if read(f"{place}/neuron.yaml")["spec"]["platforms"] != expected or len(expected) != len(ARCHITECTURES):
+            yield "the platforms of several archives are not those of the manifest with their sums"
+
+
 def main():
     root, build, version, processor, cmake = sys.argv[1:6]
     made = subprocess.run([cmake, "--build", build, "--target", "kubectl-neuron-archive"], capture_output=True, text=True, check=False)
@@ -92,14 +114,18 @@ def main():
         problems.append(f"{len(platforms)} platforms for {processor}")
     for platform in platforms:
         problems += check_platform(platform, os.path.join(build, f"kubectl-neuron-{version}-linux-{processor}.tar.gz"), version)
+    problems += check_several(root, os.path.join(build, f"kubectl-neuron-{version}-linux-{processor}.tar.gz"), cmake)
     for one in source["spec"]["platforms"]:
         if one["sha256"] != NO_SUM:
             problems.append(f"manifests/krew/neuron.yaml has the sum {one['sha256']}: no archive of another build has it")
     for manifest in (source, own):
         for one in manifest["spec"]["platforms"]:
             one["sha256"] = ""
+    if not all(one in source["spec"]["platforms"] for one in own["spec"].pop("platforms")):
+        problems.append("a platform of the build is not in the tree")
+    source["spec"].pop("platforms")
     if source != own:
-        problems.append("build and tree differ in more than the sum")
+        problems.append("build and tree differ in more than sums and platforms")
     print("\n".join(problems))
     return 1 if problems else 0
 

@@ -4,10 +4,13 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "agent/base/parse.h"
 #include "agent/kube/answers.h"
 #include "agent/kube/api.h"
+#include "tools/kubectl-neuron/items.h"
 
 namespace neuron::fleet {
 namespace {
@@ -47,6 +50,16 @@ void read_port(AgentPod& agent, const json& container) {
   }
 }
 
+AgentPod agent_of(const json& pod, const json& container) {
+  AgentPod agent;
+  agent.pod_namespace = text_of(member(pod, "metadata"), "namespace");
+  agent.name = text_of(member(pod, "metadata"), "name");
+  agent.image = text_of(container, "image", 512);
+  agent.is_ready = is_ready(pod);
+  read_port(agent, container);
+  return agent;
+}
+
 auto rank_of(const AgentPod& agent) {
   return std::tuple(!agent.is_ready, agent.pod_namespace != "kube-system", agent.pod_namespace, agent.name);
 }
@@ -68,18 +81,14 @@ std::string AgentPod::version() const {
 std::map<std::string, AgentPod> agent_pods(const std::vector<std::string>& pages) {
   std::map<std::string, AgentPod> agents;
   for (const std::string& page : pages) {
-    const auto list = kube::parse_object(page, "the list of pods");
-    if (!list) continue;
-    for (const json& pod : list_of(*list, "items")) {
+    std::vector<std::pair<std::string, AgentPod>> found;
+    const auto read = read_items(page, "the list of pods", {}, [&](const json& pod) {
       const json* container = agent_container(pod);
       const std::string node = text_of(member(pod, "spec"), "nodeName");
-      if (container == nullptr || node.empty()) continue;
-      AgentPod agent;
-      agent.pod_namespace = text_of(member(pod, "metadata"), "namespace");
-      agent.name = text_of(member(pod, "metadata"), "name");
-      agent.image = text_of(*container, "image", 512);
-      agent.is_ready = is_ready(pod);
-      read_port(agent, *container);
+      if (container != nullptr && !node.empty()) found.emplace_back(node, agent_of(pod, *container));
+    });
+    if (!read) continue;
+    for (const auto& [node, agent] : found) {
       if (!is_dns_label(agent.pod_namespace) || !is_dns_subdomain(agent.name)) continue;
       const auto known = agents.find(node);
       if (known == agents.end() || rank_of(agent) < rank_of(known->second)) agents.insert_or_assign(node, agent);

@@ -42,6 +42,7 @@ struct AgentAnswer {
 struct Documents {
   // By kind: lists as JSON objects {"items": […]}, a page each, without the fields that no command reads (kept_page).
   std::array<std::vector<std::string>, kKinds> lists;
+  std::vector<Slice> slices;                  // of pages that parse_slices() has read: `lists` does not have them
   std::map<std::string, AgentAnswer> agents;  // by node name
   std::string read_at;                        // RFC 3339
   std::string default_namespace;              // of the context; "" unknown
@@ -57,10 +58,14 @@ struct Documents {
 // Puts the report in place of its text; where it is none, `missing` says so. Pure.
 void parse_report(AgentAnswer& answer);
 
+// Adds the slices of a page, and returns it without its text; nothing where the page cannot be read whole. Pure.
+// Errors: data_corrupt.
+[[nodiscard]] Result<struct Page> parse_slices(std::string_view page, SliceFacts& facts, std::vector<Slice>& slices);
+
 // Documents that a command needs beside nodes, pods, slices, claims and classes.
 struct Wanted {
   bool agents = true;
-  bool reports = false;  // agents' answers parsed as they come, instead of their texts
+  bool reports = false;  // agents' answers and slices parsed as they come, instead of their texts
   bool metrics = false;  // of each agent that has /node
   bool claim_templates = false;
   bool events = false;

@@ -1,7 +1,10 @@
 #include "tools/kubectl-neuron/dump.h"
 
-#include <filesystem>
+#include <algorithm>
+#include <atomic>
 #include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
 
 #include "agent/base/fd.h"
 #include "agent/base/parse.h"
@@ -55,7 +58,36 @@ bool is_agent_file(std::string_view name) {
   return is_digits(name.substr(kFolder.size(), name.size() - kFolder.size() - kEnd.size()));
 }
 
-Result<void> read_index(Documents& documents, const std::string& directory) {
+struct AgentFile {
+  AgentAnswer* answer = nullptr;
+  std::string name;
+};
+
+void read_agent(const AgentFile& file, const std::string& directory, bool reports) {
+  AgentAnswer& answer = *file.answer;
+  if (is_agent_file(file.name)) {
+    auto body = read_file(directory, file.name);
+    if (!body) answer.missing = "the dump lacks it: " + body.error().message;
+    if (body) answer.body = *std::move(body);
+  }
+  if (answer.body.empty() && answer.missing.empty()) answer.missing = "the dump has no answer of this agent";
+  if (reports && answer.missing.empty()) parse_report(answer);
+}
+
+// Some at once: most of the time goes to parsing.
+void read_agents(const std::vector<AgentFile>& files, const std::string& directory, bool reports) {
+  constexpr std::size_t kFilesOfThread = 32, kMostThreads = 4;
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t at = next++; at < files.size(); at = next++) read_agent(files[at], directory, reports);
+  };
+  std::vector<std::jthread> others;
+  const std::size_t most = std::min<std::size_t>(kMostThreads, std::thread::hardware_concurrency());
+  for (std::size_t i = 1; i < most && i * kFilesOfThread < files.size(); ++i) others.emplace_back(work);
+  work();
+}
+
+Result<std::vector<AgentFile>> read_index(Documents& documents, const std::string& directory) {
   TRY_ASSIGN(const std::string text, read_file(directory, "dump.json"));
   TRY_ASSIGN(const json index, kube::parse_object(text, "dump.json"));
   const std::string format = kube::text_of(index, "format");
@@ -72,37 +104,35 @@ Result<void> read_index(Documents& documents, const std::string& directory) {
     if (kind.is_string()) documents.partial.insert(kind.get_ref<const std::string&>());
   }
   const json& agents = kube::member(index, "agents");
-  if (!agents.is_object()) return {};
+  std::vector<AgentFile> files;
+  if (!agents.is_object()) return files;
   for (const auto& [node, one] : agents.items()) {
-    AgentAnswer answer{kube::text_of(one, "pod", 512), "", kube::text_of(one, "missing", 4096),
-                       kube::text_of(one, "metrics", kMostMetricsBytes)};
-    const std::string file = kube::text_of(one, "file");
-    if (is_agent_file(file)) {
-      auto body = read_file(directory, file);
-      if (!body) answer.missing = "the dump lacks it: " + body.error().message;
-      if (body) answer.body = *std::move(body);
-    }
-    if (answer.body.empty() && answer.missing.empty()) answer.missing = "the dump has no answer of this agent";
-    documents.agents.emplace(node, std::move(answer));
+    AgentAnswer& answer = documents.agents[node];
+    answer.pod = kube::text_of(one, "pod", 512);
+    answer.missing = kube::text_of(one, "missing", 4096);
+    answer.metrics = kube::text_of(one, "metrics", kMostMetricsBytes);
+    files.push_back({&answer, kube::text_of(one, "file")});
   }
-  return {};
+  return files;
 }
 
 }  // namespace
 
-Result<Documents> read_dump(const std::string& path) {
+Result<Documents> read_dump(const std::string& path, bool reports) {
   TRY_ASSIGN(const host::RootSource source, host::RootSource::open(path, kBounds));
   const std::string& directory = source.directory();
   Documents documents;
-  if (auto index = read_index(documents, directory); !index) {
-    return fail(std::move(index).error().with_context(path + " is no dump of kubectl neuron"));
-  }
+  auto files = read_index(documents, directory);
+  if (!files) return fail(std::move(files).error().with_context(path + " is no dump of kubectl neuron"));
+  read_agents(*files, directory, reports);
+  SliceFacts facts;
   for (const Kind kind : kAllKinds) {
     for (std::size_t number = 0; number < kMostPages; ++number) {
       auto page = read_file(directory, file_of(plural_of(kind), number));
       if (!page && page.error().code == ErrorCode::not_found) break;
       if (!page) return fail(std::move(page).error());
-      documents.list(kind).push_back(*std::move(page));
+      const bool is_parsed = kind == Kind::slices && reports && parse_slices(*page, facts, documents.slices);
+      if (!is_parsed) documents.list(kind).push_back(*std::move(page));
     }
   }
   return documents;

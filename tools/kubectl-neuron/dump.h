@@ -12,8 +12,9 @@ namespace neuron::fleet {
 
 inline constexpr const char* kDumpFormat = "kubectl-neuron-dump/1";
 
-// Errors: as host::RootSource::open; data_corrupt (no dump, or one of another format), with the path.
-[[nodiscard]] Result<Documents> read_dump(const std::string& path);
+// With agents' answers and slices parsed, or as texts. Errors: as host::RootSource::open; data_corrupt (no dump, or one
+// of another format), with the path.
+[[nodiscard]] Result<Documents> read_dump(const std::string& path, bool reports = true);
 
 // Replaces names of nodes, namespaces, pods, containers, claims and owners, uids, serial numbers, instance ids, and
 // labels other than those of Kubernetes, AWS and this project; command lines are dropped. Equal names become equal

@@ -7,19 +7,12 @@
 
 #include "agent/base/parse.h"
 #include "agent/kube/answers.h"
+#include "tools/kubectl-neuron/items.h"
 
 namespace neuron::fleet {
 namespace {
 
 using nlohmann::json;
-
-constexpr int kMaxDepth = 64;
-constexpr std::size_t kMaxContinue = std::size_t{8} << 10U;
-
-// Members of an object by name; without any, everything below is kept. Lists are looked through.
-struct Keep {
-  std::map<std::string, Keep, std::less<>> members;
-};
 
 void add(Keep& keep, std::string_view path) {
   Keep* at = &keep;
@@ -103,37 +96,6 @@ Keep keep_of(Kind kind) {
   return keep;
 }
 
-// nlohmann's callback: says of each value, as it is read, whether it is kept.
-class Filter {
- public:
-  explicit Filter(const Keep& keep) { at_.push_back(&keep); }
-
-  // `depth` is the number of open objects and lists around the value, or the key.
-  bool operator()(int depth, json::parse_event_t event, json& value) {
-    const auto place = static_cast<std::size_t>(depth);
-    if (depth >= kMaxDepth) is_too_deep_ = true;
-    if (is_too_deep_) return false;
-    at_.resize(place + 2, nullptr);
-    if (event == json::parse_event_t::array_start) at_[place + 1] = at_[place];
-    if (event == json::parse_event_t::key) {
-      at_[place] = below(at_[place - 1], value.get_ref<const std::string&>());
-      return at_[place] != nullptr;
-    }
-    return true;
-  }
-  [[nodiscard]] bool is_too_deep() const { return is_too_deep_; }
-
- private:
-  static const Keep* below(const Keep* keep, const std::string& name) {
-    if (keep == nullptr || keep->members.empty()) return keep;
-    const auto found = keep->members.find(name);
-    return found == keep->members.end() ? nullptr : &found->second;
-  }
-
-  std::vector<const Keep*> at_;  // by depth: what is kept of a value there; nullptr: nothing
-  bool is_too_deep_ = false;
-};
-
 bool is_agent(const json& pod) {
   return kube::text_of(pod, {"metadata", "labels", "app.kubernetes.io/name"}).starts_with("neuron-agent");
 }
@@ -158,24 +120,15 @@ Result<Page> kept_page(Kind kind, std::string_view body) {
     return all;
   }();
   const std::string what = "the list of " + std::string(plural_of(kind));
-  Filter filter(kKeeps.at(kind));
-  json list = json::parse(
-      body, [&](int depth, json::parse_event_t event, json& value) { return filter(depth, event, value); }, false);
-  if (filter.is_too_deep()) return fail(ErrorCode::data_corrupt, what + " is nested too deeply");
-  if (!list.is_object()) return fail(ErrorCode::data_corrupt, what + " is not a JSON object");
-  if (list.contains("items") && !list["items"].is_null() && !list["items"].is_array()) {
-    return fail(ErrorCode::data_corrupt, what + " has no list of items");
-  }
   Page page;
-  page.next = kube::text_of(list, {"metadata", "continue"});
-  if (page.next.size() > kMaxContinue) return fail(ErrorCode::data_corrupt, what + " has an unusable continue token");
-  json kept = {{"items", json::array()}};
-  if (list.contains("items") && list["items"].is_array()) kept["items"] = std::move(list["items"]);
-  for (json& item : kept["items"]) {
-    if (kind == Kind::pods) cut_pod(item);
-  }
-  page.items = kept["items"].size();
-  page.text = kept.dump(-1, ' ', false, json::error_handler_t::replace);
+  page.text = R"({"items":[)";
+  TRY_ASSIGN(page.next, read_items(body, what, kKeeps.at(kind), [&](json& item) {
+               if (kind == Kind::pods) cut_pod(item);
+               if (page.items++ > 0) page.text += ',';
+               page.text += item.dump(-1, ' ', false, json::error_handler_t::replace);
+             }));
+  page.text += "]}";
+  page.text.shrink_to_fit();
   return page;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "agent/report/node_report.h"
+#include "tools/kubectl-neuron/shared_map.h"
 
 // A cluster's nodes, pods and claims as far as this user may read them: what every command of kubectl-neuron works on.
 // Passive data, made once from the documents of the API server and the agents (documents.h). All texts are foreign:
@@ -92,6 +94,7 @@ struct Pod {
   std::string created;
   std::string scheduled_reason;   // condition PodScheduled, where False: "Unschedulable", "SchedulingGated"
   std::string scheduled_message;  // "0/3 nodes are available: …"
+  std::string scheduled_since;    // RFC 3339, since when it is False; "" unknown
   std::string scheduler;          // spec.schedulerName
   bool deleting = false;          // has a deletionTimestamp
   std::vector<std::string> gates;
@@ -163,14 +166,15 @@ struct AttributeValue {  // one of them
   std::optional<std::int64_t> number;
   std::optional<bool> flag;
   std::optional<std::string> text;  // also versions
+  friend auto operator<=>(const AttributeValue&, const AttributeValue&) = default;
 };
 
 struct SliceDevice {
   std::string name;
-  std::map<std::string, AttributeValue> attributes;  // names without the driver's domain; others whole
-  Labels capacity;                                   // quantities as written
-  bool multiple = false;                             // allowMultipleAllocations
-  std::map<std::string, Labels> consumes;            // counter set -> counter -> quantity
+  SharedMap<AttributeValue> attributes;  // names without the driver's domain; others whole
+  Labels capacity;                       // quantities as written
+  bool multiple = false;                 // allowMultipleAllocations
+  SharedMap<Labels> consumes;            // counter set -> counter -> quantity
   std::vector<Taint> taints;
 };
 
@@ -180,7 +184,20 @@ struct Pool {  // of one node and driver: the slices of its newest generation to
   std::string node;
   bool complete = false;  // as many slices as resourceSliceCount
   std::vector<SliceDevice> devices;
-  std::map<std::string, Labels> counters;  // counter set -> counter -> quantity
+  SharedMap<Labels> counters;  // counter set -> counter -> quantity
+};
+
+// A slice, as a pool of its devices alone; `generation` and `slices` for putting the pool together.
+struct Slice {
+  Pool pool;
+  std::int64_t generation = 0;
+  std::int64_t slices = 0;  // resourceSliceCount
+};
+
+// Equal facts of the devices of all slices, once.
+struct SliceFacts {
+  SharedMap<AttributeValue>::Store attributes;
+  SharedMap<Labels>::Store counters;
 };
 
 struct Event {

@@ -1,3 +1,5 @@
+#include <malloc.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <clocale>
@@ -106,6 +108,7 @@ int program(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   neuron::open_standard_streams();
+  mallopt(M_ARENA_MAX, 2);        // 64 threads read: each arena more costs a tenth of the memory
   std::setlocale(LC_CTYPE, "");   // whether the terminal has UTF-8
   std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves, and a full quota, are errors of a write
   std::signal(SIGXFSZ, SIG_IGN);

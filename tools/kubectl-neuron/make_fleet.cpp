@@ -1,10 +1,9 @@
 #include <algorithm>
-#include <atomic>
-#include <functional>
+#include <cstddef>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <thread>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "agent/base/parse.h"
@@ -15,12 +14,18 @@
 #include "tools/kubectl-neuron/documents.h"
 #include "tools/kubectl-neuron/fit.h"
 #include "tools/kubectl-neuron/fleet.h"
+#include "tools/kubectl-neuron/items.h"
 #include "tools/kubectl-neuron/parse.h"
 
 namespace neuron::fleet {
 namespace {
 
 using nlohmann::json;
+
+// Everything that is listed has a name; what has none is no object.
+bool has_name(const json& item) {
+  return !kube::text_of(kube::member(item, "metadata"), "name").empty();
+}
 
 class Maker {
  public:
@@ -32,48 +37,53 @@ class Maker {
     fleet_.unknown = documents_.unknown;
     fleet_.pods_partial = documents_.partial.contains(std::string(plural_of(Kind::pods)));
     fleet_.claims_partial = documents_.partial.contains(std::string(plural_of(Kind::claims)));
-    for_each(Kind::device_classes, [&](const json& object) { fleet_.classes.push_back(class_of(object)); });
+    fleet_.classes = objects(Kind::device_classes, class_of);
     for (const DeviceClass& one : fleet_.classes) {
       if (!one.extended_resource.empty()) resources_.insert(one.extended_resource);
     }
-    for_each(Kind::nodes, [&](const json& object) { fleet_.nodes.push_back(node_of(object, resources_)); });
-    for_each(Kind::pods, [&](const json& object) { fleet_.pods.push_back(pod_of(object, resources_)); });
-    for_each(Kind::claims, [&](const json& object) { fleet_.claims.push_back(claim_of(object)); });
-    for_each(Kind::claim_templates, [&](const json& object) { add_template(object); });
-    for_each(Kind::events, [&](const json& object) { fleet_.events.push_back(event_of(object)); });
-    for_each(Kind::slices, [&](const json& object) { add_slice(slice_of(object)); });
+    fleet_.nodes = objects(Kind::nodes, [&](const json& object) { return node_of(object, resources_); });
+    fleet_.pods = objects(Kind::pods, [&](const json& object) { return pod_of(object, resources_); });
+    fleet_.claims = objects(Kind::claims, claim_of);
+    for (Template& one : objects(Kind::claim_templates, template_of)) add_template(std::move(one));
+    fleet_.events = objects(Kind::events, event_of);
+    for (Slice& one : documents_.slices) add_slice(std::move(one));
+    SliceFacts facts;
+    for (Slice& one : objects(Kind::slices, [&](const json& object) { return slice_of(object, facts); })) {
+      add_slice(std::move(one));
+    }
     sort();
     say_what_is_unread();
     finish_pools();
-    finish_nodes();
+    for (Node& node : fleet_.nodes) finish(node);
     say_strangers();
     return std::move(fleet_);
   }
 
  private:
-  void for_each(Kind kind, const std::function<void(const json&)>& use) {
-    std::size_t corrupt = 0, all = 0;
+  // All of a kind, of pages that can be read whole; the pages' texts are then gone.
+  template <typename Parse>
+  std::vector<std::invoke_result_t<Parse, const json&>> objects(Kind kind, const Parse& parse) {
+    std::vector<std::invoke_result_t<Parse, const json&>> all;
     std::vector<std::string> lost;
-    for (const std::string& page : documents_.list(kind)) {
-      const auto list = kube::parse_object(page, "a list");
-      const bool is_list = list && (kube::member(*list, "items").is_null() || kube::member(*list, "items").is_array());
-      if (!is_list) {
-        ++corrupt;
-        continue;
-      }
-      for (const json& item : kube::list_of(*list, "items")) {
-        ++all;
-        if (!is_understood(kind, item)) lost.push_back(place_of(item, all));
-        // Everything that is listed has a name; what has none is no object.
-        const bool has_name = !kube::text_of(kube::member(item, "metadata"), "name").empty();
-        if (has_name || kind == Kind::events) use(item);
-      }
+    std::size_t corrupt = 0, count = 0;
+    for (std::string& page : documents_.list(kind)) {
+      const std::size_t before = all.size();
+      const auto read = read_items(page, "a list", {}, [&](const json& item) {
+        ++count;
+        if (!is_understood(kind, item)) lost.push_back(place_of(item, count));
+        if (kind == Kind::events || has_name(item)) all.push_back(parse(item));
+      });
+      corrupt += read ? 0 : 1;
+      if (!read) all.erase(all.begin() + static_cast<std::ptrdiff_t>(before), all.end());
+      std::string().swap(page);
     }
     const std::string plural(plural_of(kind));
     if (corrupt > 0) say_unread(kind, counted(corrupt, "page") + " of the list of " + plural + " cannot be parsed");
-    if (lost.empty()) return;
-    say_unread(kind, std::to_string(lost.size()) + " of " + std::to_string(all) + " " + plural +
-                         " were not understood, wholly or in part: " + some_of(lost, 3));
+    if (!lost.empty()) {
+      say_unread(kind, std::to_string(lost.size()) + " of " + std::to_string(count) + " " + plural +
+                           " were not understood, wholly or in part: " + some_of(lost, 3));
+    }
+    return all;
   }
 
   void say_unread(Kind kind, const std::string& sentence) {
@@ -111,12 +121,22 @@ class Maker {
                              " answered for nodes that are not listed: " + some_of(strangers, 3));
   }
 
-  void add_template(const json& object) {
+  struct Template {
+    std::string name;  // "namespace/name"
+    std::vector<ClaimRequest> requests;
+    std::vector<ClaimConstraint> constraints;
+  };
+
+  static Template template_of(const json& object) {
     const json& metadata = kube::member(object, "metadata");
     const json& spec = kube::member(kube::member(object, "spec"), "spec");
-    const std::string name = kube::text_of(metadata, "namespace") + "/" + kube::text_of(metadata, "name");
-    fleet_.claim_templates[name] = requests_of(spec);
-    fleet_.template_constraints[name] = constraints_of(spec);
+    return {kube::text_of(metadata, "namespace") + "/" + kube::text_of(metadata, "name"), requests_of(spec),
+            constraints_of(spec)};
+  }
+
+  void add_template(Template one) {
+    fleet_.claim_templates[one.name] = std::move(one.requests);
+    fleet_.template_constraints[one.name] = std::move(one.constraints);
   }
 
   // Of each pool the slices of the newest generation count.
@@ -153,19 +173,6 @@ class Maker {
     std::ranges::sort(fleet_.claims, {},
                       [](const Claim& claim) { return std::tie(claim.claim_namespace, claim.name); });
     std::ranges::sort(fleet_.classes, {}, [](const DeviceClass& one) -> const std::string& { return one.name; });
-  }
-
-  // Each by itself, some at once: agents' answers of a dump are parsed here.
-  void finish_nodes() {
-    constexpr std::size_t kNodesOfThread = 32, kMostThreads = 4;
-    std::atomic<std::size_t> next = 0;
-    const auto work = [&] {
-      for (std::size_t at = next++; at < fleet_.nodes.size(); at = next++) finish(fleet_.nodes[at]);
-    };
-    std::vector<std::jthread> others;
-    const std::size_t most = std::min<std::size_t>(kMostThreads, std::thread::hardware_concurrency());
-    for (std::size_t i = 1; i < most && i * kNodesOfThread < fleet_.nodes.size(); ++i) others.emplace_back(work);
-    work();
   }
 
   void finish(Node& node) {
@@ -217,6 +224,15 @@ class Maker {
   Fleet fleet_;
 };
 
+// CPUs and verdicts on cores of devices that are not unhealthy are two fifths of a report, and read by no command.
+void drop_unread(report::NodeReport& report) {
+  for (model::NeuronDevice& device : report.host.devices) {
+    device.cpus.reset();
+    if (device.health.state != model::HealthState::unhealthy) std::vector<model::Health>().swap(device.core_health);
+  }
+  for (model::EfaInterface& efa : report.host.efas) efa.cpus.reset();
+}
+
 }  // namespace
 
 std::string_view plural_of(Kind kind) {
@@ -226,13 +242,25 @@ std::string_view plural_of(Kind kind) {
 }
 
 void parse_report(AgentAnswer& answer) {
-  auto report = report::parse_node_report(answer.body);
-  answer.body = {};
+  const std::string body = std::exchange(answer.body, {});  // `= {}` would keep its memory
+  auto report = report::parse_node_report(body);
   if (report) {
+    drop_unread(*report);
     answer.report = *std::move(report);
   } else {
     answer.missing = "the agent's answer is not understood: " + report.error().message;
   }
+}
+
+Result<Page> parse_slices(std::string_view page, SliceFacts& facts, std::vector<Slice>& slices) {
+  Page read;
+  std::vector<Slice> found;
+  TRY_ASSIGN(read.next, read_items(page, "the list of resourceslices", {}, [&](const json& item) {
+               if (has_name(item)) found.push_back(slice_of(item, facts));
+             }));
+  read.items = found.size();
+  slices.insert(slices.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
+  return read;
 }
 
 Fleet make_fleet(Documents documents) {

@@ -42,7 +42,7 @@ std::shared_ptr<Waits> said_waits() {
 }
 
 Result<Documents> documents_of(const Options& options, const Wanted& wanted) {
-  if (!options.from.empty()) return read_dump(options.from);
+  if (!options.from.empty()) return read_dump(options.from, wanted.reports);
   TRY_ASSIGN(const auto cluster, open_kubectl(options.cluster, said_waits()));
   return read_documents(*cluster, options.cluster.kube_namespace, wanted, progress_line());
 }

@@ -43,12 +43,6 @@ inline constexpr std::size_t kLongestText = 4096;  // of messages and expression
 [[nodiscard]] std::vector<ClaimConstraint> constraints_of(const nlohmann::json& spec);  // likewise
 [[nodiscard]] DeviceClass class_of(const nlohmann::json& object);
 
-// A slice, as a pool of its devices alone; `generation` and `slices` for putting the pool together.
-struct Slice {
-  Pool pool;
-  std::int64_t generation = 0;
-  std::int64_t slices = 0;  // resourceSliceCount
-};
-[[nodiscard]] Slice slice_of(const nlohmann::json& object);
+[[nodiscard]] Slice slice_of(const nlohmann::json& object, SliceFacts& facts);
 
 }  // namespace neuron::fleet

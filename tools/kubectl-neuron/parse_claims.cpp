@@ -99,7 +99,7 @@ AttributeValue attribute_of(const json& object) {
 }
 
 // The facts are in `basic` in v1beta1.
-SliceDevice device_of(const json& object, const std::string& driver) {
+SliceDevice device_of(const json& object, const std::string& driver, SliceFacts& known) {
   SliceDevice device;
   device.name = text_of(object, "name");
   const json& basic = member(object, "basic");
@@ -109,13 +109,15 @@ SliceDevice device_of(const json& object, const std::string& driver) {
     for (const auto& [name, value] : attributes.items()) {
       const std::string own = driver + "/";
       if (device.attributes.size() >= kMostEntries || name.size() > kLongestText) continue;
-      device.attributes[name.starts_with(own) ? name.substr(own.size()) : name] = attribute_of(value);
+      device.attributes.add({name.starts_with(own) ? name.substr(own.size()) : name, attribute_of(value)},
+                            known.attributes);
     }
+    device.attributes.shrink_to_fit();
   }
   device.capacity = quantities_of(member(facts, "capacity"));
   device.multiple = is_true(facts, "allowMultipleAllocations");
   for (const json& one : list_of(facts, "consumesCounters")) {
-    device.consumes[text_of(one, "counterSet")] = quantities_of(member(one, "counters"));
+    device.consumes.add({text_of(one, "counterSet"), quantities_of(member(one, "counters"))}, known.counters);
   }
   for (const json& one : list_of(facts, "taints")) {
     if (device.taints.size() >= kMostEntries) break;
@@ -173,7 +175,7 @@ DeviceClass class_of(const json& object) {
   return {text_of(member(object, "metadata"), "name"), selectors_of(spec), text_of(spec, "extendedResourceName")};
 }
 
-Slice slice_of(const json& object) {
+Slice slice_of(const json& object, SliceFacts& facts) {
   Slice slice;
   const json& spec = member(object, "spec");
   const json& pool = member(spec, "pool");
@@ -183,10 +185,11 @@ Slice slice_of(const json& object) {
   slice.generation = whole_number(member(pool, "generation"), 0);
   slice.slices = whole_number(member(pool, "resourceSliceCount"), 0);
   for (const json& one : list_of(spec, "devices")) {
-    if (slice.pool.devices.size() < kMostEntries) slice.pool.devices.push_back(device_of(one, slice.pool.driver));
+    if (slice.pool.devices.size() < kMostEntries)
+      slice.pool.devices.push_back(device_of(one, slice.pool.driver, facts));
   }
   for (const json& one : list_of(spec, "sharedCounters")) {
-    slice.pool.counters[text_of(one, "name")] = quantities_of(member(one, "counters"));
+    slice.pool.counters.add({text_of(one, "name"), quantities_of(member(one, "counters"))}, facts.counters);
   }
   return slice;
 }

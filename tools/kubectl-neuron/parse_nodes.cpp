@@ -285,6 +285,7 @@ Pod pod_of(const json& object, const std::set<std::string>& more) {
   if (scheduled != nullptr && text_of(*scheduled, "status") == "False") {
     pod.scheduled_reason = text_of(*scheduled, "reason");
     pod.scheduled_message = message_of(*scheduled, "message");
+    pod.scheduled_since = text_of(*scheduled, "lastTransitionTime");
   }
   read_placement(pod, spec);
   pod.containers = containers_of(spec, more, amounts_of);

@@ -27,12 +27,20 @@ struct Row {
   std::optional<std::uint64_t> memory_bytes;  // of its cores, in use now
 };
 
+bool is_waiting(const Pod& pod) {
+  return !pod.deleting && pod.phase == "Pending" && pod.node.empty();
+}
+
+// Since when a pod waits: before the scheduler has seen it, since it was made. "": it does not wait, or unknown.
+std::string waiting_since(const Pod& pod) {
+  if (!is_waiting(pod)) return "";
+  return pod.scheduled_since.empty() ? pod.created : pod.scheduled_since;
+}
+
 std::string state_of(const Pod& pod) {
   if (pod.deleting) return "Terminating";
   if (!pod.reason.empty() && pod.phase == "Failed") return pod.phase + ": " + pod.reason;
-  if (pod.phase == "Pending" && pod.node.empty()) {
-    return "Waiting" + (pod.scheduled_reason.empty() ? "" : ": " + pod.scheduled_reason);
-  }
+  if (is_waiting(pod)) return "Waiting" + (pod.scheduled_reason.empty() ? "" : ": " + pod.scheduled_reason);
   return pod.phase;
 }
 
@@ -160,15 +168,16 @@ std::string wants_text(const Pod& pod) {
 
 Table table_of(const Fleet& fleet, const std::vector<Row>& rows, bool is_wide) {
   Table table;
-  table.headers = {"NAMESPACE", "POD",     "NODE",    "STATUS", "ASKS",   "DEVICES", "CORES",
-                   "EFA",       "ALIGNED", "NEAREST", "USE",    "MEMORY", "AGE"};
+  table.headers = {"NAMESPACE", "POD", "NODE",    "STATUS",  "WAITS", "ASKS",   "DEVICES",
+                   "CORES",     "EFA", "ALIGNED", "NEAREST", "USE",   "MEMORY", "AGE"};
   if (is_wide) table.headers.insert(table.headers.end(), {"INTERFACES", "MESSAGE"});
   for (const Row& row : rows) {
     const Pod& pod = *row.pod;
     auto& cells = table.rows.emplace_back(std::vector<std::string>{
-        pod.pod_namespace, pod.name, pod.node, row.state, wants_text(pod), list_text(row.devices), list_text(row.cores),
-        row.efas ? std::to_string(row.efas->size()) : "", yes_or_no(row.aligned), yes_or_no(row.nearest),
-        percent_text(row.percent), gib_text(row.memory_bytes), age_text(pod.created, fleet.read_at)});
+        pod.pod_namespace, pod.name, pod.node, row.state, age_text(waiting_since(pod), fleet.read_at), wants_text(pod),
+        list_text(row.devices), list_text(row.cores), row.efas ? std::to_string(row.efas->size()) : "",
+        yes_or_no(row.aligned), yes_or_no(row.nearest), percent_text(row.percent), gib_text(row.memory_bytes),
+        age_text(pod.created, fleet.read_at)});
     if (!is_wide) continue;
     std::string names;
     for (const std::string& name : row.efas.value_or(std::set<std::string>())) {
@@ -187,7 +196,7 @@ bool is_whole(const Fleet& fleet, const std::string& only_namespace) {
 }
 
 std::string sums_text(const std::vector<Row>& rows, bool are_all) {
-  const auto waiting = std::ranges::count_if(rows, [](const Row& row) { return row.state.starts_with("Waiting"); });
+  const auto waiting = std::ranges::count_if(rows, [](const Row& row) { return is_waiting(*row.pod); });
   std::string text = counted(rows.size(), "pod") + (are_all ? "" : " of those that could be read");
   if (waiting > 0) text += ", " + std::to_string(waiting) + " waiting (kubectl neuron why POD says for what)";
   return text + '\n';
@@ -201,11 +210,13 @@ Json or_null(const std::optional<T>& value) {
 Json row_json(const Fleet& fleet, const Row& row) {
   const Pod& pod = *row.pod;
   const auto age = time_between(pod.created, fleet.read_at);
+  const std::string since = waiting_since(pod);
   const std::string& words = pod.scheduled_message.empty() ? pod.message : pod.scheduled_message;
   return {{"namespace", pod.pod_namespace},
           {"pod", pod.name},
           {"node", pod.node.empty() ? Json(nullptr) : Json(pod.node)},
           {"status", row.state},
+          {"waiting_since", since.empty() ? Json(nullptr) : Json(since)},
           {"requests", Json(scheduled_amounts(pod))},
           {"claims", pod.claims.size()},
           {"devices", or_null(row.devices)},

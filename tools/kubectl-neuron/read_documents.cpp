@@ -23,10 +23,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr int kPageSize = 500;
-constexpr int kSlicesOfPage = 100;           // with 128 devices each
-constexpr std::size_t kMostItems = 200'000;  // of one kind
-constexpr std::size_t kMostPages = 1'000;    // likewise: a server may send empty ones
+constexpr int kPageSize = 500, kSlicesPageSize = 100;  // a slice of a large node has 100 KB
+constexpr std::size_t kMostItems = 200'000;            // of one kind
+constexpr std::size_t kMostPages = 1'000;              // likewise: a server may send empty ones
 constexpr std::size_t kMostAgentBytes = std::size_t{4} << 20U;
 
 bool is_namespaced(Kind kind) {
@@ -135,6 +134,7 @@ class Jobs {
 // One list as it came.
 struct List {
   std::vector<std::string> pages;
+  std::vector<Slice> slices;   // instead of pages
   std::string unknown;         // a sentence; "": it is whole
   std::optional<Error> error;  // why nothing came
 };
@@ -284,6 +284,7 @@ class Reading {
       const MutexLock lock(mutex_);
       errors_.at(static_cast<std::size_t>(kind)) = list.error;
       documents_.list(kind) = std::move(list.pages);
+      if (kind == Kind::slices) documents_.slices = std::move(list.slices);
       if (!list.unknown.empty()) documents_.partial.emplace(plural_of(kind));
       if (!list.unknown.empty()) documents_.unknown.push_back(std::move(list.unknown));
     }
@@ -319,11 +320,11 @@ class Reading {
   List read_pages(Kind kind, const std::string& path) {
     List list;
     std::string next;
-    std::size_t items = 0;
+    std::size_t items = 0, pages = 0;
     do {
-      auto page = read_page(kind, path, next);
+      auto page = read_page(kind, path, next, list);
       if (!page) {
-        if (list.pages.empty()) {
+        if (pages == 0) {
           list.error = std::move(page).error();
         } else {
           list.unknown =
@@ -338,22 +339,24 @@ class Reading {
       }
       next = std::move(page->next);
       items += page->items;
-      list.pages.push_back(std::move(page->text));
-    } while (!next.empty() && items < kMostItems && list.pages.size() < kMostPages);
+      ++pages;
+      if (!page->text.empty()) list.pages.push_back(std::move(page->text));
+    } while (!next.empty() && items < kMostItems && pages < kMostPages);
     if (!next.empty()) {
       list.unknown = "only the first " + std::to_string(items) + " " + words_of(kind) + ", in " +
-                     counted(list.pages.size(), "page") + ", are shown";
+                     counted(pages, "page") + ", are shown";
     }
     return list;
   }
 
-  Result<Page> read_page(Kind kind, const std::string& path, const std::string& next) {
-    kube::ApiCall call{.path = path,
-                       .query = "limit=" + std::to_string(kind == Kind::slices ? kSlicesOfPage : kPageSize)};
+  Result<Page> read_page(Kind kind, const std::string& path, const std::string& next, List& list) {
+    const int size = kind == Kind::slices ? kSlicesPageSize : kPageSize;
+    kube::ApiCall call{.path = path, .query = "limit=" + std::to_string(size)};
     if (!next.empty()) call.query += "&continue=" + kube::percent_encoded(next);
     TRY_ASSIGN(kube::ApiReply reply, cluster_.get(call, limits_.page));
-    if (reply.status == 200) return kept_page(kind, reply.body);
-    return fail(refusal(reply, call.path));
+    if (reply.status != 200) return fail(refusal(reply, call.path));
+    if (kind != Kind::slices || !wanted_.reports) return kept_page(kind, reply.body);
+    return parse_slices(reply.body, facts_, list.slices);
   }
 
   Result<void> check_anything() {
@@ -377,6 +380,7 @@ class Reading {
   bool is_any_late_ GUARDED_BY(mutex_) = false;
   SteadyTime last_answer_ GUARDED_BY(mutex_);
   std::atomic<bool> is_without_claims_ = false;  // the server is older than the API group
+  SliceFacts facts_;                             // of the job that reads slices
   std::once_flag namespace_once_;
   std::string namespace_;
   Jobs parsers_{static_cast<int>(std::min(4U, std::thread::hardware_concurrency()))};

@@ -4,6 +4,7 @@
 #include "agent/base/parse.h"
 #include "test/unit/kubectl_neuron/simulated_fleet.h"
 #include "test/unit/render/golden.h"
+#include "test/unit/render/json_schema.h"
 #include "tools/kubectl-neuron/commands.h"
 #include "tools/kubectl-neuron/table.h"
 
@@ -29,6 +30,50 @@ TEST(Listings, OfThreeNodes) {
   expect_golden("pods.txt", pods_listing(fleet, usages, Output::table, ""));
   expect_golden("pods.csv", pods_listing(fleet, usages, Output::csv, ""));
   expect_golden("pods.json", pods_listing(fleet, usages, Output::json, "team"));
+}
+
+TEST(Listings, JsonKeepsToItsSchema) {
+  Documents with_claims = test::three_nodes();
+  json pod = test::pod_object("team", "by-claim", "", {});
+  pod["spec"]["resourceClaims"] = {{{"name", "c"}, {"resourceClaimName", "c"}}};
+  with_claims.list(Kind::pods).push_back(test::page_of({pod}));
+  with_claims.list(Kind::slices) = {test::page_of(
+      {{{"metadata", {{"name", "s"}}},
+        {"spec",
+         {{"driver", "neuron.aws.com"},
+          {"nodeName", "web"},
+          {"pool", {{"name", "web"}}},
+          {"devices",
+           {{{"name", "neuron-device-0"}, {"attributes", {{"resourceType", {{"string", "neuron_device"}}}}}}}}}}}})};
+  with_claims.unknown = {"events are not known"};
+  for (const Documents& documents : {Documents(), test::three_nodes(), with_claims}) {
+    const Fleet fleet = make_fleet(documents);
+    EXPECT_EQ(test::schema_file_violation("kubectl-neuron-nodes-1", nodes_listing(fleet, Output::json)), "");
+    EXPECT_EQ(test::schema_file_violation("kubectl-neuron-pods-1", pods_listing(fleet, {}, Output::json, "")), "");
+  }
+}
+
+TEST(Listings, SinceWhenAPodWaits) {
+  Documents documents;
+  documents.read_at = "2026-11-26T12:00:00Z";
+  json fresh = test::pod_object("team", "fresh", "", {{"aws.amazon.com/neuron", 1}});
+  json waiting = fresh, leaving = fresh;
+  waiting["metadata"]["name"] = "waiting";
+  waiting["status"]["conditions"] = {
+      {{"type", "PodScheduled"}, {"status", "False"}, {"lastTransitionTime", "2026-11-26T11:58:30Z"}}};
+  leaving["metadata"]["name"] = "leaving";
+  leaving["metadata"]["deletionTimestamp"] = "2026-11-26T12:00:00Z";
+  documents.list(Kind::pods) = {
+      test::page_of({fresh, waiting, leaving, test::pod_object("team", "runs", "n", {{"aws.amazon.com/neuron", 1}})})};
+  const Fleet fleet = make_fleet(documents);
+  const json rows = json::parse(pods_listing(fleet, {}, Output::json, "")).at("pods");
+  EXPECT_EQ(rows[0]["waiting_since"], "2026-11-26T11:00:00Z") << "no scheduler has seen it: since it was made";
+  EXPECT_TRUE(rows[1]["waiting_since"].is_null()) << "it leaves";
+  EXPECT_TRUE(rows[2]["waiting_since"].is_null()) << "it runs";
+  EXPECT_EQ(rows[3]["waiting_since"], "2026-11-26T11:58:30Z");
+  const std::string table = pods_listing(fleet, {}, Output::csv, "");
+  EXPECT_THAT(table, HasSubstr("team,waiting,,Waiting,90s,"));
+  EXPECT_THAT(table, HasSubstr("team,runs,n,Running,,"));
 }
 
 TEST(Listings, OfNothing) {

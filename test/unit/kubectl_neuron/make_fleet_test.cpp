@@ -130,8 +130,8 @@ TEST(MakeFleet, OfAPoolOnlyTheNewestGenerationCounts) {
   EXPECT_TRUE(pool.complete);
   EXPECT_EQ(pool.node, "n1");
   ASSERT_EQ(pool.devices.size(), 3U);
-  EXPECT_EQ(pool.devices[0].attributes.at("deviceId").number, 3);  // the driver's own domain is dropped
-  EXPECT_EQ(pool.devices[0].attributes.at("resource.aws.com/devicegroup4_id").text, "abc");
+  EXPECT_EQ(pool.devices[0].attributes.find("deviceId")->second.number, 3);  // the driver's own domain is dropped
+  EXPECT_EQ(pool.devices[0].attributes.find("resource.aws.com/devicegroup4_id")->second.text, "abc");
   EXPECT_EQ(pool.devices[0].capacity.at("cores"), "2");
   EXPECT_TRUE(pool.devices[0].multiple);
   EXPECT_TRUE(is_neuron_pool(pool));
@@ -247,6 +247,36 @@ TEST(MakeFleet, ResourcesOfDeviceClassesCount) {
       page_of({pod_object("team", "p", "", {{"example.com/chip", 3}, {"cpu", 4}, {"example.com/other", 1}})})};
   const Fleet fleet = make_fleet(documents);
   EXPECT_THAT(scheduled_amounts(fleet.pods.at(0)), ElementsAre(Pair("example.com/chip", 3)));
+}
+
+TEST(MakeFleet, EqualAttributesAreInMemoryOnce) {
+  json other = slice_object("b", 1, 1, {"neuron-device-0"});
+  other["spec"]["pool"]["name"] = other["spec"]["nodeName"] = "n2";
+  Fleet fleet = make_fleet(with_slices({slice_object("a", 1, 1, {"neuron-device-0", "neuron-device-1"}), other}));
+  const Fleet& read = fleet;
+  ASSERT_EQ(read.pools.size(), 2U);
+  const auto* one = &*read.pools[0].devices[1].attributes.find("deviceId");
+  EXPECT_EQ(one, &*read.pools[1].devices[0].attributes.find("deviceId"));
+  fleet.pools[1].devices[0].attributes.find("deviceId")->second.number = 7;
+  EXPECT_EQ(one->second.number, 3) << "a change is of one map alone";
+  EXPECT_EQ(read.pools[1].devices[0].attributes.find("deviceId")->second.number, 7);
+}
+
+TEST(MakeFleet, AnAgentsTextIsFreedOnceItIsParsed) {
+  AgentAnswer answer{"kube-system/agent", test::node_document("inf2.48xlarge", {}), ""};
+  ASSERT_GT(answer.body.capacity(), 1000U);
+  parse_report(answer);
+  EXPECT_TRUE(answer.report);
+  EXPECT_LT(answer.body.capacity(), 100U);
+}
+
+TEST(MakeFleet, ObjectsWithoutANameAreSaid) {
+  Documents documents;
+  documents.list(Kind::pods) = {R"({"items":[{"metadata":{"name":7}},{"metadata":[]},{"metadata":{"name":"p"}}]})"};
+  const Fleet fleet = make_fleet(documents);
+  EXPECT_EQ(fleet.pods.size(), 1U);
+  EXPECT_THAT(fleet.unknown, ElementsAre("2 of 3 pods were not understood, wholly or in part: number 1 and number 2"));
+  EXPECT_TRUE(fleet.pods_partial);
 }
 
 TEST(MakeFleet, HalfADocumentIsSaidAndTheRestShown) {

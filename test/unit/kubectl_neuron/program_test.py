@@ -5,8 +5,10 @@ usage: program_test.py PROGRAM
 """
 import json
 import os
+import select
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import unittest
@@ -49,6 +51,27 @@ def cluster(nodes=3):
     for kind in ("resourceslices", "resourceclaims", "resourceclaimtemplates", "deviceclasses"):
         answers["/apis/resource.k8s.io/v1/" + kind] = {"body": {"items": []}}
     return answers
+
+
+def slice_of(where):
+    """With attributes as the driver of a trn2.48xlarge publishes them, about as many."""
+    devices = []
+    for i in range(16):
+        values = {"resourceType": "neuron_device", "serial": f"{where}-{i:08}", "family": "Trainium2", "instanceType": "trn2.48xlarge",
+                  "arch": "NDv3", "health": "healthy", "neuronDriverVersion": "2.30.2", "pciAddress": f"0000:{i:02x}:00.0",
+                  "resource.kubernetes.io/pciBusID": f"0000:{i:02x}:00.0", "resource.kubernetes.io/pcieRoot": f"pci0000:{i:02x}",
+                  "topology4_id": f"group-{i // 4}", "topology8_id": f"group-{i // 8}", "networkNodeLayer1": "nn-0123456789abcdef0",
+                  "networkNodeLayer2": "nn-1123456789abcdef0", "networkNodeLayer3": "nn-2123456789abcdef0", "capacityBlockId": "",
+                  **{f"resource.aws.com/devicegroup{size}_id": f"{i // size:016x}" for size in (1, 4, 8, 16)}}
+        numbers = {"deviceId": i, "numaNode": i // 8, "topology_x": i % 4, "topology_y": i // 4, "lnc": 2, "size": 1}
+        attributes = {name: {"string": value} for name, value in values.items()} | {name: {"int": value} for name, value in numbers.items()}
+        devices.append({"name": f"neuron-device-{i}", "attributes": attributes,
+                        "capacity": {"cores": {"value": "4"}, "memory": {"value": "96Gi"}}})
+        near = {name: value for name, value in attributes.items() if "pci" in name or "group" in name or name in ("numaNode", "health")}
+        devices.append({"name": f"efa-rdmap{i}s0", "attributes": {**near, "resourceType": {"string": "efa"}}})
+    return {"metadata": {"name": "slice-" + where},
+            "spec": {"driver": "neuron.aws.com", "nodeName": where, "devices": devices,
+                     "pool": {"name": where, "generation": 1, "resourceSliceCount": 1}}}
 
 
 class Case(unittest.TestCase):
@@ -197,7 +220,7 @@ class Program(Case):
         self.assertEqual(self.run_it(cluster(), "dump", file).returncode, 0)
         live = self.run_it(cluster(), "pods", "-A", "-o", "csv").stdout
         again = self.run_it({}, "pods", "-A", "-o", "csv", "--from", file, path="/nowhere").stdout
-        cut = [[line.rsplit(",", 3)[0] for line in text.splitlines()] for text in (live, again)]  # without ages
+        cut = [[line.split(",")[:4] + line.split(",")[5:-3] for line in text.splitlines()] for text in (live, again)]  # without ages
         self.assertEqual(*cut)
         self.assertGreater(len(cut[0]), 3)
         hidden = os.path.join(self.place.name, "hidden.tar.gz")
@@ -280,6 +303,44 @@ class Program(Case):
         self.assertEqual(self.run_it(answers, "map", "--force", picture).returncode, 0)
         self.fails(self.run_it(answers, "map", "/nowhere/fleet.svg"), "/nowhere/fleet.svg")
         self.fails(self.run_it(answers, "top", "--interval", "soon"), "soon")
+
+
+class Memory(Case):
+    """Of 1,000 nodes of 16 devices, within the goal of docs/performance.md."""
+    NODES, MOST_MIB = 1000, 150
+
+    def peak(self, answers, *words):
+        file = os.path.join(self.place.name, "answers.json")
+        with open(file, "w", encoding="utf-8") as out:
+            json.dump(answers, out)
+        environment = {"PATH": self.bin + ":/usr/bin:/bin", "FAKE_KUBECTL": file, "HOME": self.place.name, "TMPDIR": self.place.name}
+        with subprocess.Popen([PROGRAM, *words], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as started:
+            select.select([started.stdout], [], [])  # it is about to write more than a pipe holds: not gone yet
+            with open(f"/proc/{started.pid}/status", encoding="utf-8") as status:  # rusage would have kubectl's too
+                peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
+            self.assertIn(f"{self.NODES} nodes; {16 * self.NODES} devices", started.stdout.read())
+        self.assertEqual(started.returncode, 0)
+        return peak / 1024
+
+    def test_of_a_large_fleet(self):
+        if os.environ.get("NEURON_STATIC") != "1":
+            self.skipTest("the memory of a sanitizer is not the program's")
+        with tarfile.open(os.path.join(os.path.dirname(FAKE), "..", "fixtures", "kubectl-neuron", "three-kinds.tar.gz")) as dump:
+            document = dump.extractfile("kubectl-neuron/agents/2.json").read()
+        with open(os.path.join(self.place.name, "agent.json"), "wb") as file:
+            file.write(document)
+        answers = cluster(self.NODES)
+        for i in range(self.NODES):
+            answers[path_of_agent(f"n{i}")] = {"file": "agent.json"}
+        answers["/apis/resource.k8s.io/v1/resourceslices"]["body"]["items"] = [slice_of(f"n{i}") for i in range(self.NODES)]
+        dump = os.path.join(self.place.name, "fleet.tar.gz")
+        figures = {"claims": self.peak(answers, "nodes")}
+        self.run_it(answers, "dump", dump)
+        figures["--from"] = self.peak({}, "nodes", "--from", dump)
+        answers["/apis/resource.k8s.io/v1/resourceslices"]["body"]["items"] = []
+        figures["plugin"] = self.peak(answers, "nodes")
+        print("peak in MiB:", {name: round(mib) for name, mib in figures.items()})
+        self.assertLessEqual(max(figures.values()), self.MOST_MIB, figures)
 
 
 class Questions(Case):

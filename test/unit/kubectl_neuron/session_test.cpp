@@ -13,6 +13,7 @@
 #include "tools/kubectl-neuron/dump.h"
 #include "tools/kubectl-neuron/map.h"
 #include "tools/kubectl-neuron/plan.h"
+#include "tools/kubectl-neuron/top_screen.h"
 #include "tools/kubectl-neuron/why.h"
 
 namespace neuron::fleet::test {
@@ -54,7 +55,7 @@ TEST(Session, NodesAndPods) {
 
 TEST(Session, Why) {
   expect_in_page(why_of(make_fleet(of_the_cluster()), "default", "waiting"));
-  expect_in_page(why_of(make_fleet(neuron::test::three_nodes()), "team", "train-1"));
+  expect_in_page(why_of(make_fleet(of_the_cluster()), "default", "train-0"));
 }
 
 TEST(Session, Plan) {
@@ -65,6 +66,14 @@ TEST(Session, Plan) {
       "default", fleet.classes);
   ASSERT_TRUE(manifest);
   expect_in_page(plan_text(plan(fleet, *manifest, 0)));
+}
+
+TEST(Session, Top) {
+  const Documents documents = of_the_cluster();
+  const Top top = make_top(make_fleet(documents), usages_of(documents, 0));
+  TopState state;
+  state.by = TopBy::node;
+  expect_in_page(print_top(top, state, render::Charset::utf8, 140).to_text());
 }
 
 TEST(Session, Map) {

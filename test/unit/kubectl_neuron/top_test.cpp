@@ -3,8 +3,6 @@
 
 #include <gmock/gmock.h>
 
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -117,17 +115,6 @@ TEST(Top, UnknownIsNeitherIdleNorZero) {
   EXPECT_THAT(text, Not(HasSubstr("0.0%")));
 }
 
-// All but the first line, which names the nodes and the time, is the screen of docs/kubectl-neuron.md.
-void expect_in_page(const std::string& screen) {
-  std::ifstream file(fakes::source_dir() + "/docs/kubectl-neuron.md");
-  const std::string page{std::istreambuf_iterator<char>(file), {}};
-  std::istringstream lines(screen);
-  std::string block, line;
-  std::getline(lines, line);
-  while (std::getline(lines, line)) block += "    " + line + "\n";
-  EXPECT_THAT(page, HasSubstr(block));
-}
-
 TEST(Top, Screens) {
   const Top top = Sample().top();
   const auto golden = [&](const char* name, TopState state) {
@@ -138,7 +125,6 @@ TEST(Top, Screens) {
   golden("top_nodes.txt", state);
   state.by = TopBy::name_space;
   golden("top_namespaces.txt", state);
-  expect_in_page(print_top(top, state, render::Charset::utf8, 140).to_text());
   state.by = TopBy::pod;
   state.sort = TopSort::utilization;
   golden("top_pods.txt", state);
