@@ -5,73 +5,23 @@
 #include <utility>
 
 #include "agent/base/parse.h"
+#include "agent/core/hardware.h"
 #include "agent/kube/answers.h"
 #include "tools/kubectl-neuron/dump.h"
 #include "tools/kubectl-neuron/public_words.h"
+#include "tools/kubectl-neuron/replacements.h"
 
 namespace neuron::fleet {
 namespace {
 
 using nlohmann::json;
 
-// Replacements, the same for the same text everywhere: "ip-10-0-1-7.ec2.internal" -> "node-3".
-class Names {
- public:
-  std::string of(const std::string& kind, const std::string& text) {
-    if (text.empty() || is_kept(text)) return text;
-    auto& names = kinds_[kind];
-    const auto [found, is_new] = names.try_emplace(text, kind + "-" + std::to_string(names.size() + 1));
-    if (is_new && text.size() >= kShortestInSentence) all_.emplace(text, found->second);
-    return found->second;
-  }
-
-  // Names replaced; other words that are not known to be harmless removed, and all that a colon joins: addresses,
-  // users.
-  [[nodiscard]] std::string in_sentence(std::string_view text) const {
-    std::string out;
-    std::size_t at = 0;
-    while (at < text.size()) {
-      const std::size_t end = std::min(text.find_first_not_of(kWordCharacters, at), text.size());
-      if (end > at) {
-        const bool joined =
-            (at > 0 && text[at - 1] == ':') || (end + 1 < text.size() && text[end] == ':' && text[end + 1] != ' ');
-        out += replaced(text.substr(at, end - at), joined);
-      }
-      at = std::min(text.find_first_of(kWordCharacters, end), text.size());
-      out += text.substr(end, at - end);
-    }
-    return out;
-  }
-
- private:
-  static constexpr std::size_t kShortestInSentence = 3;
-
-  static bool is_kept(const std::string& text) {
-    constexpr std::array<std::string_view, 9> kKept = {"default",          "kube-system",       "kube-public",
-                                                       "kube-node-lease",  "default-scheduler", "neuron-agent",
-                                                       "neuron-agent-dra", "neuron-agent-efa",  "neuron-node"};
-    return std::ranges::find(kKept, text) != kKept.end();
-  }
-  [[nodiscard]] std::string replaced(std::string_view word, bool is_joined) const {
-    const std::size_t length = word.find_last_not_of('.') + 1;  // the end of a sentence; 0: dots alone
-    if (length == 0) return std::string(word);
-    const std::string_view own = word.substr(0, length);
-    const auto found = all_.find(own);
-    const std::string tail(word.substr(length));
-    if (found != all_.end()) return found->second + tail;
-    return !is_joined && is_public_word(own) ? std::string(word) : "removed" + tail;
-  }
-
-  std::map<std::string, std::map<std::string, std::string>> kinds_;
-  std::map<std::string, std::string, std::less<>> all_;
-};
-
 // Kind of the value at a path of an object; lists are transparent.
 using Rules = std::map<std::string, std::string>;  // path -> a kind of name, or one of these:
 constexpr const char* kSentence = "(sentence)";
-constexpr const char* kLabels = "(labels)";     // an object of labels
-constexpr const char* kRule = "(label rule)";   // an object with key, value, values
-constexpr const char* kPodPath = "(pod path)";  // "namespace/name"
+constexpr const char* kPlain = "(plain)";      // where no rule is: is_plain(), else as a sentence
+constexpr const char* kLabels = "(labels)";    // an object of labels
+constexpr const char* kRule = "(label rule)";  // an object with key, value, values
 constexpr const char* kImage = "(image)";
 constexpr const char* kSerial = "(serial)";    // 16 hexadecimal digits
 constexpr const char* kNothing = "(nothing)";  // becomes null
@@ -83,6 +33,10 @@ constexpr const char* kDriver = "(driver)";
 constexpr const char* kAttribute = "(attribute)";  // "domain/name"
 constexpr const char* kExpression = "(expression)";
 constexpr const char* kArgument = "(argument)";
+constexpr const char* kVersion = "(version)";
+constexpr const char* kApp = "(app)";        // this project's name, or nothing
+constexpr const char* kDevice = "(device)";  // of a pool
+constexpr const char* kValue = "(value)";    // of an attribute
 
 // Of a claim or template whose devices are at `path`.
 void add_request_rules(Rules& rules, const std::string& path) {
@@ -112,9 +66,11 @@ const Rules& rules_of(Kind kind) {
                           {"spec.taints", kRule},
                           {"status.allocatable", kKeys},
                           {"status.capacity", kKeys},
+                          {"status.nodeInfo.kubeletVersion", kVersion},
                           {"status.conditions.message", kSentence}})},
       {Kind::pods,
        with({{"metadata.name", "pod"},
+             {"metadata.labels.app.kubernetes.io/name", kApp},
              {"spec.nodeName", "node"},
              {"spec.schedulerName", "scheduler"},
              {"spec.schedulingGates.name", "gate"},
@@ -164,12 +120,14 @@ const Rules& rules_of(Kind kind) {
         {"spec.driver", kDriver},
         {"spec.nodeSelector", kNothing},
         {"spec.devices.taints", kRule},
+        {"spec.devices.name", kDevice},
         {"spec.devices.attributes.serial.string", kSerial},
         {"spec.devices.attributes.networkNodeLayer1.string", "layer"},
         {"spec.devices.attributes.networkNodeLayer2.string", "layer"},
         {"spec.devices.attributes.networkNodeLayer3.string", "layer"}}},
       {Kind::claims, with({{"metadata.name", "claim"},
                            {"status.allocation.devices.results.pool", "node"},
+                           {"status.allocation.devices.results.device", kDevice},
                            {"status.allocation.devices.results.driver", kDriver},
                            {"status.allocation.devices.results.request", kRequest},
                            {"status.allocation.devices.results.tolerations", kRule},
@@ -185,20 +143,6 @@ const Rules& rules_of(Kind kind) {
        {{"involvedObject.namespace", "namespace"}, {"involvedObject.name", "(involved)"}, {"message", kSentence}}},
   };
   return kRules.at(kind);
-}
-
-const Rules& rules_of_agents() {
-  static const Rules kRules = {{"host.instance_id", "instance"},
-                               {"devices.serial", kSerial},
-                               {"devices.pods", kPodPath},
-                               {"efa_interfaces.pods", kPodPath},
-                               {"devices.processes.command", kNothing},
-                               {"pods.namespace", "namespace"},
-                               {"pods.pod", "pod"},
-                               {"pods.container", "container"},
-                               {"pods.claim", "claim"},
-                               {"pods.claim_namespace", "namespace"}};
-  return kRules;
 }
 
 bool is_own_driver(std::string_view driver) {
@@ -219,13 +163,13 @@ class Anonymiser {
     for (const bool is_last : {false, true}) {
       sentences_ = is_last;
       for (const Kind kind : kAllKinds) {
-        for (std::string& page : documents.list(kind)) rewrite(page, rules_of(kind), true);
+        for (std::string& page : documents.list(kind)) rewrite(page, rules_of(kind));
       }
-      for (auto& [node, answer] : documents.agents) rewrite(answer.body, rules_of_agents(), false);
+      for (auto& [node, answer] : documents.agents) anonymise_report(answer, is_last, names_);
     }
     std::map<std::string, AgentAnswer> agents;
     for (auto& [node, answer] : documents.agents) {
-      answer.pod = pod_path(answer.pod);
+      answer.pod = names_.of_pod(answer.pod);
       answer.missing = names_.in_sentence(answer.missing);
       agents.emplace(names_.of("node", node), std::move(answer));
     }
@@ -235,21 +179,17 @@ class Anonymiser {
   }
 
  private:
-  void rewrite(std::string& text, const Rules& rules, bool is_list) {
+  void rewrite(std::string& text, const Rules& rules) {
     if (text.empty()) return;
     auto document = kube::parse_object(text, "");
     if (!document) {
       text.clear();  // what cannot be read cannot be anonymised
       return;
     }
-    if (is_list) {
-      if (!document->contains("items")) return;
-      for (json& item : (*document)["items"]) {
-        if (!sentences_) hide_foreign(item);
-        walk(item, "", rules);
-      }
-    } else {
-      walk(*document, "", rules);
+    if (!document->contains("items")) return;
+    for (json& item : (*document)["items"]) {
+      if (!sentences_) hide_foreign(item);
+      walk(item, "", rules);
     }
     text = document->dump(-1, ' ', false, json::error_handler_t::replace);
   }
@@ -281,6 +221,8 @@ class Anonymiser {
       for (json& item : value) walk(item, path, rules);
     } else if (rule != rules.end()) {
       apply(value, rule->second);
+    } else if (value.is_string()) {
+      apply(value, path.starts_with("spec.devices.attributes.") ? kValue : kPlain);
     } else if (value.is_object()) {
       if (path == "involvedObject") involved_ = kube::text_of(value, "kind");
       for (auto& [key, member] : value.items()) walk(member, path.empty() ? key : path + "." + key, rules);
@@ -288,7 +230,7 @@ class Anonymiser {
   }
 
   void apply(json& value, const std::string& rule) {
-    if (sentences_ != (rule == kSentence)) return;
+    if (sentences_ != (rule == kSentence || rule == kPlain)) return;
     if (rule == kNothing) {
       value = nullptr;
     } else if (rule == kLabels) {
@@ -304,7 +246,11 @@ class Anonymiser {
 
   std::string text_for(const std::string& text, const std::string& rule) {
     if (rule == kSentence) return names_.in_sentence(text);
-    if (rule == kPodPath) return pod_path(text);
+    if (rule == kPlain) return is_plain(text) ? text : names_.in_sentence(text);
+    if (rule == kVersion) return text.starts_with("v") ? "v" + public_version(text.substr(1)) : public_version(text);
+    if (rule == kApp) return text.starts_with(kOwnApp) ? kOwnApp : "removed";
+    if (rule == kDevice) return core::parse_pool_name(text) ? text : names_.of("device", text);
+    if (rule == kValue) return value_of_attribute(text);
     if (rule == kImage) return public_image(text);
     if (rule == kResource) return resource_for(text);
     if (rule == kClass) return is_public_class(text) ? text : names_.of("class", text);
@@ -313,14 +259,25 @@ class Anonymiser {
     if (rule == kExpression) return is_public_expression(text) ? text : "removed";
     if (rule == kRequest) return request_for(text);
     if (rule == kArgument) return text.starts_with(kTls) ? kTls : "";
-    if (rule == kSerial) return serial_for(text);
+    if (rule == kSerial) return names_.of_serial(text);
     if (rule == "(involved)")
       return names_.of(involved_ == "Node" ? "node" : involved_ == "Pod" ? "pod" : "object", text);
     return names_.of(rule, text);
   }
 
+  // The driver's own are of few kinds; others may be anything.
+  std::string value_of_attribute(const std::string& text) {
+    constexpr std::array<std::string_view, 9> kOwn = {"neuron_device", "neuron_core", "neuron_group",
+                                                      "neuron_node",   "efa",         "healthy",
+                                                      "degraded",      "unhealthy",   "unknown"};
+    const bool is_public = is_plain(text) || std::ranges::find(kOwn, text) != kOwn.end() || is_instance_type(text) ||
+                           is_pci_place(text) || is_interface_name(text) || model::parse_family(text) ||
+                           public_version(text) == text;
+    return is_public ? text : names_.of("value", text);
+  }
+
   std::string resource_for(const std::string& text) {
-    return text.find('/') == std::string::npos || is_public_key(text) ? text : names_.of("resource", text);
+    return is_core_resource(text) || is_public_key(text) ? text : names_.of("resource", text);
   }
   std::string request_for(const std::string& text) {
     const std::size_t slash = text.find('/');
@@ -330,22 +287,11 @@ class Anonymiser {
   void rewrite_keys(json& amounts) {
     if (!amounts.is_object()) return;
     json out = json::object();
-    for (auto& [name, amount] : amounts.items()) out[resource_for(name)] = std::move(amount);
+    for (auto& [name, amount] : amounts.items()) {
+      const bool is_amount = amount.is_number() || (amount.is_string() && is_quantity(amount.get_ref<std::string&>()));
+      if (is_amount) out[resource_for(name)] = std::move(amount);
+    }
     amounts = std::move(out);
-  }
-
-  // In the format of serial numbers, which readers check.
-  std::string serial_for(const std::string& text) {
-    if (text.empty()) return text;
-    const std::string name = names_.of("serial", text);
-    const std::string number = name.substr(name.rfind('-') + 1);
-    return std::string(16 - std::min<std::size_t>(number.size(), 15), '0') + number;
-  }
-
-  std::string pod_path(const std::string& text) {
-    const std::size_t slash = text.find('/');
-    if (slash == std::string::npos) return names_.of("pod", text);
-    return names_.of("namespace", text.substr(0, slash)) + "/" + names_.of("pod", text.substr(slash + 1));
   }
 
   std::string key_for(const std::string& key) { return is_public_key(key) ? key : names_.of("label", key); }
@@ -364,6 +310,11 @@ class Anonymiser {
   void rewrite_rule(json& rule) {
     const std::string key = kube::text_of(rule, "key", 512);
     if (!rule.is_object()) return;
+    for (auto& [name, member] : rule.items()) {
+      const bool is_own = name == "key" || name == "value" || name == "values";
+      if (!is_own && !member.is_number() && !(member.is_string() && is_plain(member.get_ref<std::string&>())))
+        member = nullptr;
+    }
     if (rule.contains("key")) rule["key"] = key_for(key);
     if (rule.contains("value") && rule["value"].is_string()) rule["value"] = value_for(key, rule["value"]);
     if (!rule.contains("values") || !rule["values"].is_array()) return;
@@ -372,9 +323,10 @@ class Anonymiser {
     }
   }
 
+  static constexpr const char* kOwnApp = "neuron-agent";
   static constexpr const char* kTls = "--metrics-tls-cert";
 
-  Names names_;
+  Replacements names_;
   std::string involved_;
   bool sentences_ = false;
 };

@@ -16,6 +16,7 @@
 #include "agent/base/result.h"
 #include "agent/kube/api.h"
 #include "tools/kubectl-neuron/fleet.h"
+#include "tools/kubectl-neuron/waits.h"
 
 // The answers of a cluster that a fleet is made of, read through kubectl or from a dump.
 namespace neuron::fleet {
@@ -135,8 +136,9 @@ struct Page {
 [[nodiscard]] Result<std::string> find_on_path(const std::string& name);
 
 // Calls to the API server through kubectl. A child `kubectl proxy` serves them on a socket in a private directory, and
-// ends with this process; where it cannot be started, each call runs `kubectl get --raw`. Before any other thread.
-// Errors: not_found (no kubectl on PATH).
-[[nodiscard]] Result<std::unique_ptr<ClusterReader>> open_kubectl(const ClusterFlags& flags);
+// ends with this process; where it cannot be started, each call runs `kubectl get --raw`. `waits` gets each command.
+// Before any other thread. Errors: not_found (no kubectl on PATH).
+[[nodiscard]] Result<std::unique_ptr<ClusterReader>> open_kubectl(const ClusterFlags& flags,
+                                                                  std::shared_ptr<Waits> waits = nullptr);
 
 }  // namespace neuron::fleet

@@ -178,6 +178,11 @@ void add_hidden(const Fleet& fleet, const Pod& pod, const NodeState& state, std:
   }
   if (by_count && state.pods_hidden) all.push_back(obstacle(Kind::unread, "pods", "holders"));
   if (by_claim && state.claims_hidden) all.push_back(obstacle(Kind::unread, "claims", "holders"));
+  for (Obstacle& one : all) {
+    const bool of_claims = one.kind >= Kind::too_few_devices && one.kind <= Kind::tainted;
+    const bool of_pods = one.kind == Kind::too_few || one.kind == Kind::too_little;
+    one.at_most = of_pods ? state.pods_hidden : of_claims && state.claims_hidden;
+  }
 }
 
 }  // namespace
@@ -201,7 +206,7 @@ std::vector<Verdict> fit_all(const Fleet& fleet, const Pod& pod, const std::vect
     const Verdict& verdict = all.emplace_back(fit(fleet, pod, state, effort));
     const auto end = std::ranges::find_if(verdict.obstacles, ends_scheduling);
     const bool counts = !limit && end != verdict.obstacles.end() && node_obstacles(pod, state.node).empty() &&
-                        count_obstacles(fleet, pod, state).empty();
+                        count_obstacles(fleet, pod, state).empty() && general_obstacles(pod, state).empty();
     if (counts) limit = *end;
   }
   if (!limit) {

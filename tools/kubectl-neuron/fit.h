@@ -91,6 +91,7 @@ struct Obstacle {
   std::int64_t free = 0;
   std::int64_t total = 0;
   std::vector<Holder> holders;  // those with most first
+  bool at_most = false;         // free: holders that could not be read may have some of it
   friend auto operator<=>(const Obstacle&, const Obstacle&) = default;
 };
 

@@ -221,6 +221,8 @@ struct Fleet {
   std::vector<Event> events;
   std::string default_namespace;     // of the user's context; "" unknown
   std::string read_at;               // RFC 3339, when the documents were read
+  std::string nodes_unread;          // why there may be nodes that are not listed here, a sentence; "": there are none
+  std::string pods_unread;           // likewise of pods
   bool pods_partial = false;         // there may be pods that are not listed here
   bool claims_partial = false;       // likewise
   std::vector<std::string> unknown;  // one sentence for each thing that could not be read, and why

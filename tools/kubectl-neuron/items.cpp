@@ -26,6 +26,8 @@ class Filter {
     if (is_too_deep_) return false;
     at_.resize(place + 2, nullptr);
     if (depth == kItemDepth && is_in_list_) return is_kept_item(event, value);
+    const bool is_other = event == Event::object_start || (event == Event::value && !value.is_null());
+    is_no_list_ = is_no_list_ || (depth == 1 && is_at_items_ && is_other);
     if (event == Event::array_start) at_[place + 1] = at_[place];
     if (event == Event::array_start && depth == 1) is_in_list_ = is_at_items_;
     if (event != Event::key) return true;
@@ -36,6 +38,7 @@ class Filter {
     return at_[place] != nullptr;
   }
   [[nodiscard]] bool is_too_deep() const { return is_too_deep_; }
+  [[nodiscard]] bool is_no_list() const { return is_no_list_; }  // `items` is something else
 
  private:
   bool is_kept_item(Event event, json& value) {
@@ -53,6 +56,7 @@ class Filter {
   bool is_at_items_ = false;     // the last key of the page
   bool is_in_list_ = false;
   bool is_too_deep_ = false;
+  bool is_no_list_ = false;
 };
 
 }  // namespace
@@ -62,6 +66,7 @@ Result<std::string> read_items(std::string_view page, const std::string& what, c
   const json rest = json::parse(
       page, [&](int depth, Event event, json& value) { return filter(depth, event, value); }, false);
   if (filter.is_too_deep()) return fail(ErrorCode::data_corrupt, what + " is nested too deeply");
+  if (filter.is_no_list()) return fail(ErrorCode::data_corrupt, what + " has no list of items");
   if (!rest.is_object()) return fail(ErrorCode::data_corrupt, what + " is not a JSON object");
   std::string next = kube::text_of(rest, {"metadata", "continue"});
   if (next.size() > kMaxContinue) return fail(ErrorCode::data_corrupt, what + " has an unusable continue token");

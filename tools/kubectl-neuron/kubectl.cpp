@@ -26,7 +26,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr std::size_t kMaxAnswer = std::size_t{128} << 20U;  // a page of 500 large objects
+constexpr std::size_t kMiB = std::size_t{1} << 20U;
+constexpr std::size_t kMaxAnswer = 32 * kMiB;      // a page of 500 objects of 64 KiB; all lists are read at once
+constexpr std::size_t kMaxAgentAnswer = 5 * kMiB;  // more than read_documents() takes
 constexpr milliseconds kStartBudget{15'000};
 constexpr std::size_t kTail = 4096;
 
@@ -78,11 +80,22 @@ int status_in(std::string_view words) {
   return 0;
 }
 
+// Of a page of a list, or of an agent, of which many answer at once.
+std::size_t most_bytes(const kube::ApiCall& call) {
+  return call.path.find("/proxy/") == std::string::npos ? kMaxAnswer : kMaxAgentAnswer;
+}
+
+std::string as_typed(const kube::ApiCall& call) {
+  return "kubectl get --raw " + call.path;
+}
+
 class Kubectl : public ClusterReader {
  public:
-  Kubectl(std::string program, ClusterFlags flags) : program_(std::move(program)), flags_(std::move(flags)) {}
+  Kubectl(std::string program, ClusterFlags flags, std::shared_ptr<Waits> waits)
+      : program_(std::move(program)), flags_(std::move(flags)), waits_(std::move(waits)) {}
 
   [[nodiscard]] std::string context_namespace() override {
+    const Waits::Call waiting(waits_.get(), "kubectl config view", kStartBudget);
     const auto outcome =
         run_program(words({"config", "view", "--minify", "-o", "jsonpath={..namespace}"}), kStartBudget, kTail);
     const bool is_known = outcome && outcome->status == 0 && is_dns_label(trim(outcome->output));
@@ -96,10 +109,12 @@ class Kubectl : public ClusterReader {
     for (std::string& flag : flags_.words()) all.push_back(std::move(flag));
     return all;
   }
+  [[nodiscard]] Waits* waits() const { return waits_.get(); }
 
  private:
   std::string program_;
   ClusterFlags flags_;
+  std::shared_ptr<Waits> waits_;
 };
 
 // A process per call.
@@ -109,13 +124,14 @@ class RawCalls final : public Kubectl {
 
   [[nodiscard]] Result<kube::ApiReply> get(const kube::ApiCall& call, milliseconds deadline) override {
     const auto command = words({"get", "--raw", request_of(call).target});
-    TRY_ASSIGN(ChildOutcome outcome, run_program(command, deadline, kMaxAnswer));
+    const Waits::Call waiting(waits(), as_typed(call), deadline);
+    TRY_ASSIGN(ChildOutcome outcome, run_program(command, deadline, most_bytes(call)));
     if (outcome.end == ChildOutcome::End::out_of_time) {
-      return fail(ErrorCode::deadline_exceeded,
-                  call.path + " did not answer within " + std::to_string(deadline.count()) + " ms");
+      return fail(ErrorCode::deadline_exceeded, as_typed(call) + " did not end within " + words_of(deadline));
     }
     if (outcome.end == ChildOutcome::End::cut) {
-      return fail(ErrorCode::data_corrupt, call.path + " answered with more than 128 MiB");
+      return fail(ErrorCode::data_corrupt,
+                  as_typed(call) + " answered with more than " + std::to_string(most_bytes(call) / kMiB) + " MiB");
     }
     if (outcome.status == 0) return kube::ApiReply{200, std::move(outcome.output)};
     const std::string why = failure_of(outcome);
@@ -145,21 +161,27 @@ class ProxyCalls final : public Kubectl {
     TRY_ASSIGN(proxy_, start_program(words({"proxy", "--unix-socket=" + access_.unix_socket})));
     const SteadyTime until = steady_clock::now() + kStartBudget;
     std::string output;
-    while (output.find("Starting to serve") == std::string::npos) {
-      if (output.size() > kMaxOutput || !read_more(proxy_.output.get(), output, until)) {
-        tail_.add(output);
-        return fail(ErrorCode::unavailable, "kubectl proxy does not start: " + tail_.last_line());
-      }
+    // No thread yet says that it waits.
+    if (waits() != nullptr && !is_serving(output, steady_clock::now() + waits()->patience()) && !has_ended_)
+      waits()->say("kubectl proxy", kStartBudget);
+    if (!is_serving(output, until)) {
+      tail_.add(output);
+      return fail(ErrorCode::unavailable, "kubectl proxy does not start: " + tail_.last_line());
     }
     reader_ = std::thread([this] { follow(); });
     return {};
   }
 
   [[nodiscard]] Result<kube::ApiReply> get(const kube::ApiCall& call, milliseconds deadline) override {
-    const kube::HttpLimits limits{.deadline = deadline, .max_bytes = kMaxAnswer};
+    const Waits::Call waiting(waits(), as_typed(call), deadline);
+    const kube::HttpLimits limits{.deadline = deadline, .max_bytes = most_bytes(call)};
     kube::Connection connection = borrow();
     auto answer = connection.call(access_, request_of(call), limits, {});
     give_back(std::move(connection));
+    if (!answer && answer.error().code == ErrorCode::deadline_exceeded) {
+      return fail(ErrorCode::deadline_exceeded,
+                  "kubectl proxy has no answer to " + call.path + " after " + words_of(deadline));
+    }
     if (!answer) return fail(std::move(answer).error());
     // Failures of kubectl itself are text; those of the server are JSON.
     if (answer->status >= 500 && !answer->body.starts_with('{')) {
@@ -174,6 +196,15 @@ class ProxyCalls final : public Kubectl {
  private:
   static constexpr std::size_t kMaxOutput = std::size_t{1} << 20U;
 
+  // Whether the proxy says so before that time; `output` is what it said so far.
+  bool is_serving(std::string& output, SteadyTime until) {
+    while (output.find("Starting to serve") == std::string::npos) {
+      if (output.size() <= kMaxOutput && read_more(proxy_.output.get(), output, until)) continue;
+      has_ended_ = has_ended_ || steady_clock::now() < until;
+      return false;
+    }
+    return true;
+  }
   void follow() {
     std::string text;
     for (SteadyTime until;; text.clear()) {
@@ -197,6 +228,7 @@ class ProxyCalls final : public Kubectl {
   std::unique_ptr<host::TemporaryDirectory> directory_;
   kube::ClusterAccess access_;
   BackgroundProgram proxy_;
+  bool has_ended_ = false;  // before it served, or it said too much
   std::thread reader_;
   Tail tail_;
   Mutex mutex_;
@@ -238,11 +270,11 @@ Result<std::string> find_on_path(const std::string& name) {
   return fail(ErrorCode::not_found, name + " is not on PATH; install it, or read a dump with --from");
 }
 
-Result<std::unique_ptr<ClusterReader>> open_kubectl(const ClusterFlags& flags) {
+Result<std::unique_ptr<ClusterReader>> open_kubectl(const ClusterFlags& flags, std::shared_ptr<Waits> waits) {
   TRY_ASSIGN(const std::string program, find_on_path("kubectl"));
-  auto proxy = std::make_unique<ProxyCalls>(program, flags);
+  auto proxy = std::make_unique<ProxyCalls>(program, flags, waits);
   if (proxy->start()) return std::unique_ptr<ClusterReader>(std::move(proxy));
-  return std::unique_ptr<ClusterReader>(std::make_unique<RawCalls>(program, flags));
+  return std::unique_ptr<ClusterReader>(std::make_unique<RawCalls>(program, flags, std::move(waits)));
 }
 
 }  // namespace neuron::fleet

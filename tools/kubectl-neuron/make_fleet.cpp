@@ -12,6 +12,7 @@
 #include "agent/report/node_report.h"
 #include "tools/kubectl-neuron/agent_pod.h"
 #include "tools/kubectl-neuron/documents.h"
+#include "tools/kubectl-neuron/fit.h"
 #include "tools/kubectl-neuron/fleet.h"
 #include "tools/kubectl-neuron/items.h"
 #include "tools/kubectl-neuron/parse.h"
@@ -51,8 +52,10 @@ class Maker {
       add_slice(std::move(one));
     }
     sort();
+    say_what_is_unread();
     finish_pools();
     for (Node& node : fleet_.nodes) finish(node);
+    say_strangers();
     return std::move(fleet_);
   }
 
@@ -61,28 +64,61 @@ class Maker {
   template <typename Parse>
   std::vector<std::invoke_result_t<Parse, const json&>> objects(Kind kind, const Parse& parse) {
     std::vector<std::invoke_result_t<Parse, const json&>> all;
-    std::size_t corrupt = 0, nameless = 0;
+    std::vector<std::string> lost;
+    std::size_t corrupt = 0, count = 0;
     for (std::string& page : documents_.list(kind)) {
       const std::size_t before = all.size();
       const auto read = read_items(page, "a list", {}, [&](const json& item) {
-        const bool is_object = kind == Kind::events || has_name(item);
-        if (is_object) all.push_back(parse(item));
-        nameless += is_object ? 0 : 1;
+        ++count;
+        if (!is_understood(kind, item)) lost.push_back(place_of(item, count));
+        if (kind == Kind::events || has_name(item)) all.push_back(parse(item));
       });
       corrupt += read ? 0 : 1;
       if (!read) all.erase(all.begin() + static_cast<std::ptrdiff_t>(before), all.end());
       std::string().swap(page);
     }
-    const std::string list = " of the list of " + std::string(plural_of(kind));
-    if (corrupt > 0) add_unknown(kind, counted(corrupt, "page") + list + " cannot be parsed");
-    if (nameless > 0) add_unknown(kind, counted(nameless, "object") + list + " cannot be parsed");
+    const std::string plural(plural_of(kind));
+    if (corrupt > 0) say_unread(kind, counted(corrupt, "page") + " of the list of " + plural + " cannot be parsed");
+    if (!lost.empty()) {
+      say_unread(kind, std::to_string(lost.size()) + " of " + std::to_string(count) + " " + plural +
+                           " were not understood, wholly or in part: " + some_of(lost, 3));
+    }
     return all;
   }
 
-  void add_unknown(Kind kind, std::string sentence) {
+  void say_unread(Kind kind, const std::string& sentence) {
+    documents_.partial.emplace(plural_of(kind));
     fleet_.pods_partial |= kind == Kind::pods;
     fleet_.claims_partial |= kind == Kind::claims;
-    fleet_.unknown.push_back(std::move(sentence));
+    fleet_.unknown.push_back(sentence);
+    if (kind == Kind::nodes) fleet_.nodes_unread = sentence;
+    if (kind == Kind::pods) fleet_.pods_unread = sentence;
+  }
+
+  // The sentences about nodes and pods: commands that would else say that there are none repeat them.
+  void say_what_is_unread() {
+    const auto find = [&](Kind kind, std::string& unread) {
+      const std::string plural(plural_of(kind));
+      if (!unread.empty() || !documents_.partial.contains(plural)) return;
+      const auto sentence = std::ranges::find_if(fleet_.unknown, [&](const std::string& one) {
+        return one.starts_with(plural + " ") || (one.starts_with("only ") && one.find(plural) != one.npos);
+      });
+      unread = sentence == fleet_.unknown.end() ? "not all " + plural + " could be read" : *sentence;
+    };
+    find(Kind::nodes, fleet_.nodes_unread);
+    find(Kind::pods, fleet_.pods_unread);
+  }
+
+  // Agents that answered for a node that is not listed.
+  void say_strangers() {
+    std::vector<std::string> strangers;
+    for (const auto& [node, answer] : documents_.agents) {
+      const bool answered = answer.report || !answer.body.empty();
+      if (answered && find_node(fleet_, node) == nullptr) strangers.push_back(node);
+    }
+    if (strangers.empty() || !fleet_.nodes_unread.empty()) return;  // else it is no wonder
+    fleet_.unknown.push_back(counted(strangers.size(), "agent") +
+                             " answered for nodes that are not listed: " + some_of(strangers, 3));
   }
 
   struct Template {
@@ -153,8 +189,10 @@ class Maker {
   void read_report(Node& node) {
     const auto answer = documents_.agents.find(node.name);
     if (answer == documents_.agents.end()) {
-      node.report_missing =
-          node.agent_pod.empty() ? "no agent's pod was found on this node" : "the agent was not asked";
+      node.report_missing = !node.agent_pod.empty() ? "the agent was not asked"
+                            : fleet_.pods_unread.empty()
+                                ? "no agent's pod was found on this node"
+                                : "no agent's pod was found on this node, and not all pods could be read";
       return;
     }
     AgentAnswer& given = answer->second;

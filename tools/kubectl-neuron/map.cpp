@@ -102,7 +102,21 @@ std::size_t waiting_pods(const Fleet& fleet) {
       fleet.pods, [](const Pod& pod) { return pod.node.empty() && !has_ended(pod) && asks_for_hardware(pod); }));
 }
 
-std::string state_words(const Sums& sums) {
+bool is_unread(const Fleet& fleet) {
+  return fleet.nodes.empty() && !fleet.nodes_unread.empty();
+}
+
+std::string nodes_words(const Fleet& fleet, const std::string& noun) {
+  return is_unread(fleet) ? plural(noun) + " unknown" : counted(fleet.nodes.size(), noun);
+}
+
+std::string devices_words(const Fleet& fleet, const Sums& sums) {
+  return is_unread(fleet) ? "devices unknown" : map::devices_words(sums);
+}
+
+std::string state_words(const Fleet& fleet, const Sums& sums) {
+  if (is_unread(fleet)) return "nothing known";
+
   std::string words = sums.unhealthy > 0 ? std::to_string(sums.unhealthy) + " unhealthy" : "";
   const auto add = [&](std::size_t count, const std::string& what) {
     if (count > 0) words += (words.empty() ? "" : ", ") + std::to_string(count) + ' ' + what;
@@ -120,13 +134,14 @@ std::string head(const Fleet& fleet, const Sums& sums, const Workloads& workload
   const std::size_t waiting = waiting_pods(fleet);
   std::string pods_words = counted(pods, "pod") + " hold hardware";
   if (pods == 1) pods_words = "1 pod holds hardware";
+  if (sums.nodes == sums.without_report && sums.nodes > 0) pods_words = "holders unknown";
   if (waiting > 0) pods_words += " · " + std::to_string(waiting) + (waiting == 1 ? " waits" : " wait");
   if (sums.efas > 0) pods_words += " · " + map::efas_words(sums);
-  return svg::text(render::kMargin, 44, "t1", counted(sums.nodes, "Neuron node")) +
+  return svg::text(render::kMargin, 44, "t1", nodes_words(fleet, "Neuron node")) +
          svg::text(right, 44, "t2 mut", map::shown(fleet.read_at), svg::Anchor::end) +
-         svg::text(render::kMargin, 68, "t2", map::devices_words(sums)) +
+         svg::text(render::kMargin, 68, "t2", devices_words(fleet, sums)) +
          svg::text(render::kMargin, 89, "t2 mut", pods_words) +
-         svg::text(right, 89, "t2 b", state_words(sums), svg::Anchor::end);
+         svg::text(right, 89, "t2 b", state_words(fleet, sums), svg::Anchor::end);
 }
 
 std::string picture(const Fleet& fleet, MapFormat format) {
@@ -149,8 +164,8 @@ std::string picture(const Fleet& fleet, MapFormat format) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"map\" width=\"" + std::to_string(width) + "\" height=\"" +
       height + "\" viewBox=\"0 0 " + std::to_string(width) + ' ' + height +
       "\" role=\"img\" aria-labelledby=\"map-title map-desc\">\n<title id=\"map-title\">kubectl neuron map: " +
-      counted(sums.nodes, "node") + "</title>\n<desc id=\"map-desc\">" +
-      render::xml_text(map::devices_words(sums) + ". " + state_words(sums) + '.') + "</desc>\n";
+      nodes_words(fleet, "node") + "</title>\n<desc id=\"map-desc\">" +
+      render::xml_text(devices_words(fleet, sums) + ". " + state_words(fleet, sums) + '.') + "</desc>\n";
   out += svg::style() + map::style(scale);
   out += svg::rectangle({0, 0, width, y + render::kMargin}, 0, "bg");
   return out + head(fleet, sums, workloads, width) + body + "</svg>\n";
@@ -214,10 +229,11 @@ int run_map(const Options& options, const MapOptions& own) {
   auto fleet = read_fleet(options, {.context = false});
   if (!fleet) return fail_with(fleet.error());
   std::erase_if(fleet->nodes, [](const Node& node) { return !has_hardware(node); });
+  const int code = is_unread(*fleet) ? kExitUnknown : kExitOk;
   const std::string picture = draw_map(*fleet, *format);
-  if (own.file == "-") return print(picture);
+  if (own.file == "-") return print(picture, code);
   const auto written = write_file(own.file, picture, own.force);
-  return written ? kExitOk : fail_with(written.error());
+  return written ? code : fail_with(written.error());
 }
 
 }  // namespace neuron::fleet

@@ -179,6 +179,7 @@ void add(Sums& sums, const Node& node) {
 
 std::string devices_words(const Sums& sums) {
   std::string words = counted(sums.devices, "device");
+  if (sums.devices == 0 && sums.without_report > 0) return "devices unknown";
   if (sums.devices == 0) return words;
   words += sums.unknown_use == sums.devices ? ": holders unknown" : ": " + std::to_string(sums.free) + " free";
   if (sums.part_free > 0) words += ", " + std::to_string(sums.part_free) + " partly free";

@@ -113,6 +113,9 @@ std::string sums_text(const std::vector<Row>& rows) {
   add(sum.cores, "core");
   add(sum.efas, "interface");
   const auto silent = std::ranges::count_if(rows, [](const Row& row) { return !row.node->report; });
+  const auto uncounted = std::ranges::count_if(
+      rows, [](const Row& row) { return !row.counts.devices && !row.counts.cores && !row.counts.efas; });
+  if (uncounted > 0) text += "\n" + counted(uncounted, "node") + " whose units are not known, and in no sum";
   if (silent > 0) text += "\n" + counted(silent, "node") + " without an answer of the agent (-o wide says why)";
   return text + '\n';
 }
@@ -163,8 +166,13 @@ std::string nodes_listing(const Fleet& fleet, Output output) {
   const std::vector<Row> rows = rows_of(fleet);
   if (output == Output::json) return json_text(fleet, rows);
   if (output == Output::csv) return table_csv(table_of(fleet, rows, true));
-  if (rows.empty()) return "no node has Neuron devices or EFA interfaces, as far as this user may read\n";
-  return table_text(table_of(fleet, rows, output == Output::wide)) + '\n' + sums_text(rows);
+  const std::string& unread = fleet.nodes_unread;
+  if (rows.empty()) {
+    return unread.empty() ? "no node has Neuron devices or EFA interfaces, as far as this user may read\n"
+                          : "cannot tell which nodes have Neuron devices: " + printable(unread, 600) + '\n';
+  }
+  return table_text(table_of(fleet, rows, output == Output::wide)) + '\n' + sums_text(rows) +
+         (unread.empty() ? "" : "of the nodes that could be read: " + printable(unread, 600) + '\n');
 }
 
 void add_nodes(CLI::App& command, NodesOptions& own) {
@@ -175,7 +183,8 @@ int run_nodes(const Options& options, const NodesOptions& own) {
   const auto fleet = read_fleet(options, {.context = false});
   if (!fleet) return fail_with(fleet.error());
   print_unknown(*fleet);
-  return print(nodes_listing(*fleet, output_of(own.output)));
+  const bool is_unknown = !fleet->nodes_unread.empty() && std::ranges::none_of(fleet->nodes, has_hardware);
+  return print(nodes_listing(*fleet, output_of(own.output)), is_unknown ? kExitUnknown : kExitOk);
 }
 
 }  // namespace neuron::fleet

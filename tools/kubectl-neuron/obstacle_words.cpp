@@ -23,21 +23,26 @@ std::string held_by(const Obstacle& one) {
   return one.holders.empty() ? "" : "; held by " + holders_of(one.holders);
 }
 
+std::string free_of(const Obstacle& one) {
+  return (one.at_most ? "at most " : "") + number(one.free) + " of " + number(one.total) +
+         (one.free == 1 ? " is free" : " are free");
+}
+
 std::string of_devices(const Obstacle& one, const std::string& why) {
-  return "request " + printable(one.name) + " needs " + number(one.asked, "device") + ", " + number(one.free) + " of " +
-         number(one.total) + (one.free == 1 ? " is free" : " are free") + why + held_by(one);
+  return "request " + printable(one.name) + " needs " + number(one.asked, "device") + ", " + free_of(one) + why +
+         (one.at_most ? " (not all claims could be read)" : "") + held_by(one);
 }
 
 std::string too_few(const Obstacle& one) {
-  return "asks for " + number(one.asked) + " " + printable(one.name) + ", " + number(one.free) + " of " +
-         number(one.total) + (one.free == 1 ? " is free" : " are free") + held_by(one);
+  return "asks for " + number(one.asked) + " " + printable(one.name) + ", " + free_of(one) +
+         (one.at_most ? " (not all pods could be read)" : "") + held_by(one);
 }
 
 std::string too_little(const Obstacle& one) {
   const auto text = [&](std::int64_t value) { return general_text(one.name, value); };
   if (one.name == "pods") return "the node has as many pods as it takes (" + text(one.total) + ")";
-  return "asks for " + text(one.asked) + " " + printable(one.name) + ", " + text(one.free) + " of " + text(one.total) +
-         (one.free == kWholeUnit ? " is free" : " are free");
+  return "asks for " + text(one.asked) + " " + printable(one.name) + ", " + (one.at_most ? "at most " : "") +
+         text(one.free) + " of " + text(one.total) + (one.free == kWholeUnit ? " is free" : " are free");
 }
 
 std::string words_of_pod(const Obstacle& one) {
@@ -165,6 +170,22 @@ std::vector<Obstacle> without_holders(std::vector<Obstacle> obstacles) {
 
 using Places = std::map<std::string, std::size_t>;  // of pods in a list of holders
 
+// Nor do processor time and memory, which differ everywhere, divide them.
+std::vector<Obstacle> without_numbers(std::vector<Obstacle> obstacles) {
+  for (Obstacle& one : obstacles) {
+    if (one.kind == Kind::too_little) one.free = one.total = 0;
+  }
+  return obstacles;
+}
+
+// The most of any node.
+void raise(Obstacle& all, const Obstacle& one) {
+  if (all.kind != Kind::too_little || (all.free == one.free && all.total == one.total)) return;
+  all.free = std::max(all.free, one.free);
+  all.total = std::max(all.total, one.total);
+  all.at_most = true;
+}
+
 void add_holders(std::vector<Holder>& all, Places& places, const std::vector<Holder>& more) {
   for (const Holder& holder : more) {
     const auto [at, is_new] = places.try_emplace(holder.pod, all.size());
@@ -224,13 +245,15 @@ std::vector<NodeGroup> grouped(const std::vector<NodeState>& states, const std::
   std::map<std::pair<Answer, std::vector<Obstacle>>, std::size_t> places;
   for (std::size_t i = 0; i < states.size() && i < verdicts.size(); ++i) {
     const Verdict& verdict = verdicts[i];
-    const auto [at, is_new] = places.try_emplace({verdict.answer, without_holders(verdict.obstacles)}, groups.size());
-    if (is_new) groups.push_back({{}, verdict.answer, at->first.second});
+    std::vector<Obstacle> alike = without_holders(verdict.obstacles);
+    const auto [at, is_new] = places.try_emplace({verdict.answer, without_numbers(alike)}, groups.size());
+    if (is_new) groups.push_back({{}, verdict.answer, std::move(alike)});
     if (is_new) holders.emplace_back(verdict.obstacles.size());
     NodeGroup& group = groups[at->second];
     group.nodes.push_back(states[i].node.name);
     for (std::size_t k = 0; k < verdict.obstacles.size(); ++k) {
       add_holders(group.obstacles[k].holders, holders[at->second][k], verdict.obstacles[k].holders);
+      raise(group.obstacles[k], verdict.obstacles[k]);
     }
   }
   std::ranges::stable_sort(groups, {}, [](const NodeGroup& group) {

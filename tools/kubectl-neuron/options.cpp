@@ -33,9 +33,17 @@ Progress progress_line() {
 
 }  // namespace
 
+std::shared_ptr<Waits> said_waits() {
+  return std::make_shared<Waits>([](const std::string& sentence) {
+    const char* begin = ::isatty(STDERR_FILENO) == 0 ? "" : "\r\x1b[K";  // over the progress line
+    std::fprintf(stderr, "%skubectl-neuron: %s\n", begin, printable(sentence, 400).c_str());
+    std::fflush(stderr);
+  });
+}
+
 Result<Documents> documents_of(const Options& options, const Wanted& wanted) {
   if (!options.from.empty()) return read_dump(options.from, wanted.reports);
-  TRY_ASSIGN(const auto cluster, open_kubectl(options.cluster));
+  TRY_ASSIGN(const auto cluster, open_kubectl(options.cluster, said_waits()));
   return read_documents(*cluster, options.cluster.kube_namespace, wanted, progress_line());
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct Options {
   std::string from;       // --from: a dump instead of a cluster; "": the cluster
   bool no_color = false;  // --no-color
 };
+
+// Says on standard error for which kubectl a command waits.
+[[nodiscard]] std::shared_ptr<Waits> said_waits();
 
 // The documents, from the cluster or the dump; of a cluster without those kinds that `wanted` leaves out. Shows a
 // progress line on a terminal. Errors: as open_kubectl, read_documents and read_dump. Before any other thread; blocks.

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "tools/kubectl-neuron/documents.h"
 #include "tools/kubectl-neuron/fleet.h"
 
 // Objects of the API as members of a fleet: for make_fleet.cpp. Foreign JSON: members of another type than expected, or
@@ -13,6 +14,12 @@
 namespace neuron::fleet {
 
 inline constexpr std::size_t kLongestText = 4096;  // of messages and expressions
+
+// Whether the parts that are read are of the API's types, and it has a name. Members of lists other than these count as
+// absent where they are not.
+[[nodiscard]] bool is_understood(Kind kind, const nlohmann::json& item);
+// Its name, else "number 3": for a sentence about what was not understood.
+[[nodiscard]] std::string place_of(const nlohmann::json& item, std::size_t number);
 
 // "name": "value" of an object; values of other types are left out.
 [[nodiscard]] Labels labels_of(const nlohmann::json& object);

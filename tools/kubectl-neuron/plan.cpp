@@ -336,7 +336,7 @@ Plan plan(const Fleet& fleet, const Manifest& manifest, int replicas, Effort* ef
   add_not_counted(fleet, groups, result);
   std::vector<NodeState> empty;
   for (const NodeState& state : states) empty.push_back(emptied(state));
-  bool doubt = states.empty(), nowhere = false;
+  bool doubt = states.empty() || !fleet.nodes_unread.empty(), nowhere = false;
   Filling filling(rules, std::move(states), effort);
   for (const PodGroup& group : groups) {
     GroupPlan& own = result.groups.emplace_back();

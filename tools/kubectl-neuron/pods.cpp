@@ -188,9 +188,16 @@ Table table_of(const Fleet& fleet, const std::vector<Row>& rows, bool is_wide) {
   return table;
 }
 
-std::string sums_text(const std::vector<Row>& rows) {
+// Whether all pods of the namespace, or of all, were read.
+bool is_whole(const Fleet& fleet, const std::string& only_namespace) {
+  if (fleet.pods_unread.empty()) return true;
+  return !only_namespace.empty() &&
+         fleet.pods_unread.starts_with("pods of other namespaces than " + only_namespace + " ");
+}
+
+std::string sums_text(const std::vector<Row>& rows, bool are_all) {
   const auto waiting = std::ranges::count_if(rows, [](const Row& row) { return is_waiting(*row.pod); });
-  std::string text = counted(rows.size(), "pod");
+  std::string text = counted(rows.size(), "pod") + (are_all ? "" : " of those that could be read");
   if (waiting > 0) text += ", " + std::to_string(waiting) + " waiting (kubectl neuron why POD says for what)";
   return text + '\n';
 }
@@ -238,9 +245,12 @@ std::string pods_listing(const Fleet& fleet, const Usages& usages, Output output
   if (output == Output::csv) return table_csv(table_of(fleet, rows, true));
   if (rows.empty()) {
     const std::string where = only_namespace.empty() ? "any namespace" : "namespace " + printable(only_namespace);
-    return "no pod of " + where + " asks for Neuron devices or EFA interfaces\n";
+    if (is_whole(fleet, only_namespace)) return "no pod of " + where + " asks for Neuron devices or EFA interfaces\n";
+    return "cannot tell which pods of " + where + " ask for Neuron devices: " + printable(fleet.pods_unread, 600) +
+           '\n';
   }
-  return table_text(table_of(fleet, rows, output == Output::wide)) + '\n' + sums_text(rows);
+  return table_text(table_of(fleet, rows, output == Output::wide)) + '\n' +
+         sums_text(rows, is_whole(fleet, only_namespace));
 }
 
 void add_pods(CLI::App& command, PodsOptions& own) {
@@ -255,7 +265,8 @@ int run_pods(const Options& options, const PodsOptions& own) {
   const Fleet fleet = make_fleet(*std::move(documents));
   print_unknown(fleet);
   const std::string only = own.all_namespaces ? "" : namespace_of(options, fleet);
-  return print(pods_listing(fleet, usages, output_of(own.output), only));
+  const bool is_unknown = !is_whole(fleet, only) && rows_of(fleet, usages, only).empty();
+  return print(pods_listing(fleet, usages, output_of(own.output), only), is_unknown ? kExitUnknown : kExitOk);
 }
 
 }  // namespace neuron::fleet

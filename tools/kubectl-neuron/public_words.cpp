@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/base/parse.h"
+#include "agent/core/catalogue.h"
 #include "tools/kubectl-neuron/why.h"
 
 namespace neuron::fleet {
@@ -45,7 +46,26 @@ constexpr std::string_view kPlain =
     "unable unauthenticated unauthorized unavailable under unexpected unhealthy unknown unreachable "
     "unschedulable until untolerated up use used user uses using v1 v1beta1 v1beta2 version victims volume "
     "vpc.amazonaws.com wait waiting waits was were what when where which while whole will with within without "
+    "dma hbm nc sram "
     "wrong yet new deallocate still schedulable found victims helpful satisfy sufficient pressure evicted evicting";
+
+// Enumerations, types and reasons of the API, of the kubelet and of the scheduler.
+constexpr std::string_view kOfApi =
+    "All Always BackOff Completed ContainerCreating ContainersNotReady ContainersReady CrashLoopBackOff "
+    "CreateContainerConfigError CreateContainerError Created CronJob DaemonSet Deployment DiskPressure "
+    "DisruptionTarget "
+    "DoesNotExist Equal ErrImageNeverPull ErrImagePull Evicted ExactCount Exists Failed FailedAttachVolume "
+    "FailedCreatePodSandBox FailedMapVolume FailedMount FailedPrepareDynamicResources FailedScheduling False Gt "
+    "ImagePullBackOff In Initialized InvalidImageName Job Killing KubeletHasDiskPressure KubeletHasInsufficientMemory "
+    "KubeletHasNoDiskPressure KubeletHasSufficientMemory KubeletHasSufficientPID KubeletNotReady KubeletReady Lt "
+    "MemoryPressure NetworkUnavailable Never NoExecute NoSchedule Node NodeAffinity NodeLost NodeNotReady "
+    "NodeStatusUnknown NodeStatusNeverUpdated Normal NotIn NotTriggerScaleUp OnFailure PIDPressure Pending Pod "
+    "PodCompleted PodFailed PodInitializing PodReadyToStartContainers PodScheduled PreferNoSchedule Preempted "
+    "PreemptionByScheduler Pulled Pulling Ready ReplicaSet ResourceClaim RunContainerError Running Scheduled "
+    "SchedulerError SchedulingGated Shutdown Started StatefulSet Succeeded SuccessfulAttachVolume TCP "
+    "TaintManagerEviction Terminated TopologyAffinityError TriggeredScaleUp True UDP UnexpectedAdmissionError "
+    "Unhealthy "
+    "Unknown Unschedulable WaitForFirstConsumer Warning metrics pods resource.k8s.io";
 
 std::string lower(std::string_view text) {
   std::string all(text);
@@ -74,6 +94,20 @@ const Words& known_words() {
 
 }  // namespace
 
+namespace {
+
+// Whether the text is the head, and after it characters of the set alone.
+bool has_form(std::string_view text, std::string_view head, std::string_view rest) {
+  constexpr std::size_t kLongest = 24;
+  if (!text.starts_with(head) || text.size() == head.size() || text.size() > kLongest) return false;
+  return text.find_first_not_of(rest, head.size()) == std::string_view::npos;
+}
+
+constexpr std::string_view kDigits = "0123456789";
+constexpr std::string_view kFamilyRest = "0123456789abcdefghijklmnopqrstuvwxyz";
+
+}  // namespace
+
 bool is_public_word(std::string_view word) {
   if (is_digits(word)) return word.size() <= kMostDigits;
   constexpr std::string_view kDevice = "neuron";
@@ -95,10 +129,16 @@ bool is_public_key(std::string_view key) {
 }
 
 bool is_public_value(std::string_view key, std::string_view value) {
-  if (value == "true" || value == "false" || is_digits(value)) return true;
+  constexpr std::array<std::string_view, 13> kValues = {"true",          "false",   "amd64",     "arm64", "linux",
+                                                        "ON_DEMAND",     "SPOT",    "on-demand", "spot",  "dra",
+                                                        "device-plugin", "healthy", "degraded"};
+  if (std::ranges::find(kValues, value) != kValues.end()) return true;
+  if (is_digits(value)) return value.size() <= kMostDigits;
   const std::string_view name = key.substr(key.find('/') + 1);
-  constexpr std::array<std::string_view, 4> kNames = {"instance-type", "arch", "os", "capacityType"};
-  return is_public_key(key) && (key.starts_with("neuron-agent/") || std::ranges::find(kNames, name) != kNames.end());
+  if (!is_public_key(key)) return false;
+  if (name == "instance-type") return is_instance_type(value);
+  const bool is_family = has_form(value, "trn", kFamilyRest) || has_form(value, "inf", kFamilyRest);
+  return key.starts_with("neuron-agent/") && (is_family || is_public_word(value) || public_version(value) == value);
 }
 
 bool is_public_expression(std::string_view text) {
@@ -119,6 +159,64 @@ bool is_public_expression(std::string_view text) {
 bool is_public_class(std::string_view name) {
   constexpr std::array<std::string_view, 4> kNames = {kDeviceClass, kCoreClass, kEfaClass, kGroupClass};
   return std::ranges::find(kNames, name) != kNames.end();
+}
+
+bool is_interface_name(std::string_view name) {
+  return has_form(name, "rdmap", "0123456789abcdefsn") || has_form(name, "efa_", kDigits);
+}
+
+bool is_verbs_name(std::string_view name) {
+  return has_form(name, "uverbs", kDigits);
+}
+
+bool is_pci_place(std::string_view text) {
+  return has_form(text, "", "0123456789abcdef:.") && text.find(':') != std::string_view::npos;
+}
+
+bool is_architecture(std::string_view text) {
+  return text.empty() || has_form(text, "NDv", kDigits) || has_form(text, "NCv", kDigits);
+}
+
+bool is_instance_type(std::string_view name) {
+  if (name.empty() || core::find_instance_type(name) != nullptr) return true;
+  constexpr std::size_t kLongestFamily = 8;
+  const std::size_t point = name.find('.');
+  if (point == std::string_view::npos || point > kLongestFamily) return false;
+  const std::string_view size = name.substr(point + 1);
+  return size == "large" || (size.ends_with("xlarge") && is_digits(size.substr(0, size.size() - 6)));
+}
+
+std::string public_version(std::string_view version) {
+  return std::string(version.substr(0, std::min(version.find_first_not_of("0123456789."), version.size())));
+}
+
+bool is_core_resource(std::string_view name) {
+  constexpr std::array<std::string_view, 4> kNames = {"cpu", "memory", "pods", "ephemeral-storage"};
+  if (std::ranges::find(kNames, name) != kNames.end()) return true;
+  return has_form(name, "hugepages-", "0123456789KMGi") ||
+         has_form(name, "attachable-volumes-", "abcdefghijklmnopqrstuvwxyz-");
+}
+
+bool is_quantity(std::string_view text) {
+  constexpr std::size_t kLongest = 20;
+  const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
+  const std::string_view unit = text.substr(end);
+  return end > 0 && text.size() <= kLongest && unit.size() <= 2 &&
+         unit.find_first_not_of("numkKMGTPEi") == std::string_view::npos;
+}
+
+bool is_plain(std::string_view text) {
+  constexpr std::string_view kOut = "OutOf";
+  static const std::set<std::string_view> kWords = [] {
+    std::set<std::string_view> words;
+    for (const std::string_view word : split(kOfApi, ' ')) words.insert(word);
+    return words;
+  }();
+  if (text.empty() || kWords.contains(text)) return true;
+  if (text.starts_with(kOut)) text.remove_prefix(kOut.size());
+  if (is_core_resource(text) || is_public_key(text)) return true;
+  const bool is_time = has_form(text, "20", "0123456789TZ:.+-") && text.find('T') != std::string_view::npos;
+  return is_time || (is_quantity(text) && (text.size() <= kMostDigits || !is_digits(text)));
 }
 
 std::string public_image(std::string_view image) {

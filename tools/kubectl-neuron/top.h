@@ -42,8 +42,8 @@ struct TopRow {
   std::optional<double> rx_bytes_per_second, tx_bytes_per_second;
   std::size_t unhealthy = 0;  // devices and interfaces; of a pod or namespace those that it holds
   std::size_t degraded = 0;   // and of unknown health
-  bool holders_known = true;  // of a node: the agent said who holds it; else the counts of held units mean nothing
-  bool has_report = true;     // of a node; else nothing of its hardware is known
+  bool holders_known = true;  // likewise: the agent said who holds it; else the counts of held units mean nothing
+  bool has_report = true;     // of a node, or of any node of a sum; else nothing of its hardware is known
   std::string condition;      // "not ready", "cordoned", "holders unknown", "no report: <why>"; "" else
 };
 
@@ -54,6 +54,7 @@ struct Top {
   TopRow sum;
   std::string read_at;               // RFC 3339
   std::vector<std::string> unknown;  // sentences
+  bool is_partial = false;           // nodes could not be read, or not all
 };
 
 [[nodiscard]] Top make_top(const Fleet& fleet, const Usages& usages);

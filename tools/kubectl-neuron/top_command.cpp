@@ -42,13 +42,14 @@ int print_once(const Options& options, const TopOptions& own) {
   const Usages usages = usages_of(*documents, 0);
   const Top top = make_top(make_fleet(*std::move(documents)), usages);
   const TopState state = state_of(own);
+  const int code = top.is_partial && top.nodes.empty() ? kExitUnknown : kExitOk;
   if (own.json) {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
-    return print(top_json(top, state.sort, state.filter, std::chrono::duration_cast<milliseconds>(now).count()));
+    return print(top_json(top, state.sort, state.filter, std::chrono::duration_cast<milliseconds>(now).count()), code);
   }
   render::Style style = screen::style_of_stdout();
   if (options.no_color) style.colour = render::ColourDepth::none;
-  return print(print_top(top, state, style.charset, screen::print_columns()).to_text(style.colour));
+  return print(print_top(top, state, style.charset, screen::print_columns()).to_text(style.colour), code);
 }
 
 }  // namespace
@@ -135,9 +136,9 @@ std::string top_json(const Top& top, TopSort sort, const std::string& filter, st
     pods.push_back(with_values({{"pod", row->name}, {"node", row->node}}, *row));
   }
   const Json sum = with_values({{"nodes", top.sum.nodes},
-                                {"pods", top.sum.pods},
-                                {"all_devices", top.sum.all_devices},
-                                {"all_cores", top.sum.all_cores}},
+                                {"pods", top.sum.holders_known ? Json(top.sum.pods) : Json(nullptr)},
+                                {"all_devices", top.sum.has_report ? Json(top.sum.all_devices) : Json(nullptr)},
+                                {"all_cores", top.sum.has_report ? Json(top.sum.all_cores) : Json(nullptr)}},
                                top.sum);
   const Json report = {{"schema", kTopSchema}, {"time_ms", time_ms},    {"read_at", top.read_at},
                        {"sum", sum},           {"nodes", nodes},        {"namespaces", namespaces},

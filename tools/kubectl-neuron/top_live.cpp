@@ -38,7 +38,8 @@ class Reader {
     auto reader = std::make_shared<Reader>();
     reader->options_ = options;
     if (options.from.empty()) {
-      TRY_ASSIGN(reader->cluster_, open_kubectl(options.cluster));
+      reader->waits_ = said_waits();
+      TRY_ASSIGN(reader->cluster_, open_kubectl(options.cluster, reader->waits_));
     }
     return reader;
   }
@@ -52,6 +53,11 @@ class Reader {
     return reading;
   }
 
+  // The screen begins, and nothing may be written beside it.
+  void be_silent() {
+    if (waits_ != nullptr) waits_->end();
+  }
+
  private:
   Result<Documents> read_anew() {
     if (cluster_ == nullptr) return read_dump(options_.from);
@@ -59,6 +65,7 @@ class Reader {
   }
 
   Options options_;
+  std::shared_ptr<Waits> waits_;
   std::unique_ptr<ClusterReader> cluster_;
   Usages before_;
 };
@@ -176,6 +183,7 @@ class FleetView : public screen::LiveView {
 Result<void> show_top(const Options& options, milliseconds interval, TopState state) {
   TRY_ASSIGN(const auto reader, Reader::open(options));
   TRY_ASSIGN(Reading first, reader->read());
+  reader->be_silent();
   TRY_ASSIGN(const Fd signals, screen::catch_signals());
   TRY_ASSIGN(const auto sampler, Sampler::open([reader] { return reader->read(); }));
   render::Style style = screen::style_of_stdout();

@@ -70,7 +70,10 @@ class Rows {
     top.nodes = finished(nodes_);
     top.namespaces = finished(namespaces_);
     top.pods = finished(pods_);
+    top.is_partial = !fleet_.nodes_unread.empty();
     sum_.row.name = "all";
+    sum_.row.has_report = std::ranges::any_of(top.nodes, &TopRow::has_report) || has_none(top);
+    sum_.row.holders_known = std::ranges::any_of(top.nodes, &TopRow::holders_known) || has_none(top);
     top.sum = sum_.finished();
     return top;
   }
@@ -80,6 +83,8 @@ class Rows {
 
   // Those to whom a unit of the node counts: all, the node, and its holder.
   using Targets = std::vector<Adding*>;
+
+  static bool has_none(const Top& top) { return top.nodes.empty() && !top.is_partial; }
 
   static std::vector<TopRow> finished(std::map<std::string, Adding>& rows) {
     std::vector<TopRow> done;

@@ -122,11 +122,15 @@ std::string longest_of(const std::vector<std::string>& texts, int width) {
 void draw_held(render::Canvas& canvas, int line, const TopRow& sum) {
   const std::string bad = sum.unhealthy > 0 ? fmt::format("{} unhealthy", sum.unhealthy) : "";
   const int left = canvas.columns() - (bad.empty() ? 0 : width_of(bad) + 2);
-  const std::string devices = fmt::format("{} of {} held", sum.devices, counted(sum.all_devices, "device"));
-  const std::string cores = devices + fmt::format(", {} of {}", sum.cores, counted(sum.all_cores, "core"));
+  const auto held = [&](std::size_t count) { return sum.holders_known ? std::to_string(count) : "n/a"; };
+  const auto whole = [&](std::size_t count, const char* noun) {
+    return sum.has_report ? counted(count, noun) : "n/a " + plural(noun);
+  };
+  const std::string devices = fmt::format("{} of {} held", held(sum.devices), whole(sum.all_devices, "device"));
+  const std::string cores = devices + fmt::format(", {} of {}", held(sum.cores), whole(sum.all_cores, "core"));
   const std::string idle =
       cores + fmt::format(", {} of them idle", sum.percent ? std::to_string(sum.idle_cores) : "n/a");
-  const std::string all = idle + fmt::format("; {}", counted(sum.pods, "pod"));
+  const std::string all = idle + "; " + (sum.holders_known ? counted(sum.pods, "pod") : "n/a pods");
   canvas.put(line, 0, longest_of({all, idle, cores, devices}, left), Role::plain, std::max(left, 0));
   canvas.put_right(line, canvas.columns(), bad, Role::bad);
 }
@@ -216,11 +220,6 @@ void draw_title(render::Canvas& canvas, const Top& top, const std::string& messa
   if (fits) canvas.put_right(0, canvas.columns(), right, message.empty() ? Role::dim : Role::warning);
 }
 
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 void choose(TopState& state, TopBy by) {
   if (state.by != by) state.cursor = 0;
   state.by = by;
@@ -236,7 +235,7 @@ void open_row(TopState& state, const Top& top) {
   const TopRow* row = row_at(top, state);
   if (row == nullptr) return;
   if (state.by == TopBy::name_space) {
-    state.filter = lower(row->name) + '/';
+    state.filter = lower_ascii(row->name) + '/';
     choose(state, TopBy::pod);
     return;
   }
@@ -362,7 +361,9 @@ screen::Table top_table(const Top& top, const TopState& state, render::Charset c
   }
   if (!table.rows.empty()) return table;
   table.note = !state.filter.empty()     ? "nothing matches"
+               : top.is_partial          ? "cannot tell which nodes have Neuron devices: not all could be read"
                : state.by == TopBy::node ? "no node has Neuron devices or EFA interfaces, as far as this user may read"
+               : !top.sum.holders_known  ? "cannot tell what holds hardware: no agent has answered"
                                          : "nothing holds hardware";
   return table;
 }

@@ -55,7 +55,12 @@ std::string scheduler_message(const Fleet& fleet, const Pod& pod) {
 }
 
 // A resource of which no node has as many as are asked for.
-void note_never(const std::vector<NodeState>& states, const Pod& pod, std::vector<std::string>& notes) {
+void note_never(const Fleet& fleet, const std::vector<NodeState>& states, const Pod& pod,
+                std::vector<std::string>& notes) {
+  if (!fleet.nodes_unread.empty()) {
+    notes.push_back(printable(fleet.nodes_unread, 400) + "; what those offer is not known");
+    return;
+  }
   for (const auto& [resource, asked] : scheduled_amounts(pod)) {
     std::int64_t most = 0;
     std::string type;
@@ -90,14 +95,48 @@ bool is_gated(const Pod& pod) {
   return !pod.gates.empty() || pod.scheduled_reason == "SchedulingGated";
 }
 
+// Whether as many nodes as the scheduler says were found to have too little of it.
+bool is_found(const Explanation& one, const std::vector<NodeGroup>& groups) {
+  constexpr std::string_view kHead = "Insufficient ";
+  const bool of_pods = one.said == "Too many pods";
+  if (!of_pods && !one.said.starts_with(kHead)) return false;
+  const std::string_view name = of_pods ? "pods" : std::string_view(one.said).substr(kHead.size());
+  std::size_t nodes = 0;
+  for (const NodeGroup& group : groups) {
+    const bool has_it = std::ranges::any_of(group.obstacles, [&](const Obstacle& obstacle) {
+      return (obstacle.kind == Kind::too_little || obstacle.kind == Kind::no_resource) && obstacle.name == name;
+    });
+    if (has_it) nodes += group.nodes.size();
+  }
+  return nodes > 0 && nodes >= static_cast<std::size_t>(std::max(one.nodes, 0));
+}
+
 // By the verdicts, and by what the scheduler says of things that are not looked at here.
-Answer answer_of(const Pod& pod, const std::vector<Verdict>& verdicts, const std::vector<Explanation>& scheduler) {
+Answer answer_of(const Fleet& fleet, const Pod& pod, const std::vector<Verdict>& verdicts, const Why& why) {
   if (is_gated(pod)) return Answer::no;
   if (any(verdicts, Answer::yes)) {
-    const bool other = std::ranges::any_of(scheduler, [](const Explanation& one) { return !one.of_hardware; });
+    const bool other = std::ranges::any_of(
+        why.scheduler, [&](const Explanation& one) { return !one.of_hardware && !is_found(one, why.nodes); });
     return other ? Answer::unknown : Answer::yes;
   }
-  return any(verdicts, Answer::unknown) || verdicts.empty() ? Answer::unknown : Answer::no;
+  const bool is_part = any(verdicts, Answer::unknown) || verdicts.empty() || !fleet.nodes_unread.empty();
+  return is_part ? Answer::unknown : Answer::no;
+}
+
+// What the scheduler says of things that are not looked at here stays, whatever is changed; so does what was not
+// counted.
+void note_alone(const Fleet& fleet, const Pod& pod, Why& why) {
+  std::vector<std::string> others;
+  for (const Explanation& one : why.scheduler) {
+    if (!one.of_hardware && !is_found(one, why.nodes)) others.push_back(one.said);
+  }
+  const std::vector<std::string> uncounted = uncounted_resources(fleet, pod);
+  why.devices_alone = (!others.empty() || !uncounted.empty()) && !why.changes.empty();
+  if (!why.devices_alone) return;
+  const std::string head = "the changes are proved as far as devices go: ";
+  if (!others.empty())
+    why.notes.push_back(head + "the scheduler also says " + some_of(others) + ", which is not looked at here");
+  if (!uncounted.empty()) why.notes.push_back(head + some_of(uncounted) + " could not be counted");
 }
 
 std::string summary_of_waiting(const Why& why, const Pod& pod) {
@@ -114,6 +153,8 @@ std::string summary_of_waiting(const Why& why, const Pod& pod) {
     return "its devices fit on " + some_of(fits) + "; the scheduler names reasons that are not looked at here";
   }
   if (why.nodes.empty()) return "no node could be read";
+  const bool all_no = std::ranges::all_of(why.nodes, [](const NodeGroup& one) { return one.answer == Answer::no; });
+  if (why.answer == Answer::unknown && all_no) return "it fits on none of the nodes that could be read";
   return why.answer == Answer::no ? "it fits on no node now" : "it is unknown whether it fits";
 }
 
@@ -137,13 +178,16 @@ void add_changes(const Fleet& fleet, const Pod& pod, const std::vector<NodeState
 
 void explain_waiting(const Fleet& fleet, const Pod& pod, Effort* effort, Why& why) {
   const Pod question = pod.node.empty() ? pod : made_again(pod);
-  const std::vector<NodeState> states = node_states(fleet);
+  std::vector<NodeState> states = node_states(fleet);
+  count_general(fleet, states);
   const std::vector<Verdict> verdicts = fit_all(fleet, question, states, effort);
   why.scheduler = explain_scheduler(scheduler_message(fleet, pod));
   why.nodes = grouped(states, verdicts);
-  why.answer = answer_of(question, verdicts, why.scheduler);
-  if (why.answer != Answer::yes) note_never(states, question, why.notes);
-  if (!any(verdicts, Answer::yes)) add_changes(fleet, question, states, verdicts, effort, why);
+  why.answer = answer_of(fleet, question, verdicts, why);
+  if (why.answer != Answer::yes) note_never(fleet, states, question, why.notes);
+  const bool is_gate_unread = is_gated(question) && question.gates.empty();  // no change is known to remove it
+  if (!any(verdicts, Answer::yes) && !is_gate_unread) add_changes(fleet, question, states, verdicts, effort, why);
+  note_alone(fleet, question, why);
   if (is_silent(why, pod)) {
     why.notes.push_back("no scheduler has said anything about it: its schedulerName (" +
                         printable(pod.scheduler.empty() ? "default-scheduler" : pod.scheduler) +

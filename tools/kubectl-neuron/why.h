@@ -108,7 +108,8 @@ struct Why {
   std::vector<std::string> notes;  // other sentences: what would never fit, what was not read
   std::vector<NodeGroup> nodes;
   std::vector<Change> changes;
-  bool all_tried = true;  // of the changes
+  bool all_tried = true;       // of the changes
+  bool devices_alone = false;  // the changes give it its devices; what the scheduler names besides stays
   std::optional<std::vector<Placement>> placements;
 };
 [[nodiscard]] Why why(const Fleet& fleet, const Pod& pod, Effort* effort = nullptr);

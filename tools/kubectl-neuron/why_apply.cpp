@@ -31,6 +31,7 @@ bool end_pods(const Change& change, NodeState& state) {
     const Pod* pod = pod_named(state, name);
     if (pod == nullptr) return false;
     const Pod gone = *pod;
+    take_general(gone, -1, state);
     return release(gone, state);
   });
 }
@@ -41,6 +42,7 @@ bool move_pod(const Change& change, const Fleet& rules, NodeState& from, NodeSta
   const Pod other = made_again(*pod);
   const Pod gone = *pod;
   if (!release(gone, from)) return false;
+  take_general(gone, -1, from);
   const Verdict verdict = fit(rules, other, to, effort);
   if (verdict.answer != Answer::yes) return false;
   place(rules, other, verdict, to);

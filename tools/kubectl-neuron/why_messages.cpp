@@ -115,7 +115,8 @@ constexpr std::array kCounted = {
 };
 
 constexpr std::array kScheduler = {
-    Row{"Insufficient", "", "too little of a resource that is not looked at here", "", false},
+    Row{"Insufficient", "", "too little of a resource beside the devices", "", false},
+    Row{"Too many pods", "", "the node has as many pods as it takes", "", false},
     Row{"untolerated taint", "{node.kubernetes.io/unschedulable", "the node is cordoned", "uncordon it"},
     Row{"untolerated taint", "{node.kubernetes.io/", "the node itself is not well; its taint names what is wrong",
         "mend the node: a pod that tolerates the taint would not run there either"},

@@ -102,8 +102,10 @@ json json_of(const NodeGroup& group) {
   return {{"nodes", names_json(group.nodes)}, {"answer", to_string(group.answer)}, {"obstacles", std::move(obstacles)}};
 }
 
-json json_of(const Change& one) {
-  json object = {{"kind", to_string(one.kind)}, {"sentence", words_of(one)}, {"node", printable(one.node, 400)}};
+json json_of(const Change& one, bool devices_alone) {
+  json object = {{"kind", to_string(one.kind)},
+                 {"sentence", words_of(one) + (devices_alone ? ", as far as devices go" : "")},
+                 {"node", printable(one.node, 400)}};
   if (!one.pods.empty()) object["pods"] = names_json(one.pods);
   if (!one.to.empty()) object["to"] = printable(one.to, 400);
   if (!one.resource.empty()) object["resource"] = printable(one.resource, 400);
@@ -147,7 +149,8 @@ std::string why_text(const Why& why) {
   add_groups(why.nodes, text);
   if (!why.notes.empty()) text += "\n";
   for (const std::string& note : why.notes) text += note + "\n";
-  if (!why.changes.empty()) text += "\neach of these would let it in\n";
+  const std::string alone = why.devices_alone ? "as far as devices go, " : "";
+  if (!why.changes.empty()) text += "\n" + alone + "each of these would let it in\n";
   for (const Change& change : why.changes) text += "  " + words_of(change) + "\n";
   const bool stuck = why.changes.empty() && why.all_tried && why.answer == Answer::no && !why.nodes.empty();
   if (stuck) text += "\nno single change and no two pods' end would let it in\n";
@@ -155,6 +158,8 @@ std::string why_text(const Why& why) {
 }
 
 std::string why_json(const Why& why) {
+  json changes = json::array();
+  for (const Change& change : why.changes) changes.push_back(json_of(change, why.devices_alone));
   json object = {{"format", "kubectl-neuron-why/1"},
                  {"pod", printable(why.pod, 400)},
                  {"state", to_string(why.state)},
@@ -165,7 +170,7 @@ std::string why_json(const Why& why) {
                  {"scheduler", list_json(why.scheduler)},
                  {"notes", why.notes},
                  {"nodes", list_json(why.nodes)},
-                 {"changes", list_json(why.changes)},
+                 {"changes", std::move(changes)},
                  {"placements", why.placements ? list_json(*why.placements) : json(nullptr)}};
   return object.dump(2, ' ', true, json::error_handler_t::replace) + "\n";
 }

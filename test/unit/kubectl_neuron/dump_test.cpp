@@ -1,7 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
+#include <functional>
 
 #include "agent/base/fd.h"
 #include "agent/host/temporary_directory.h"
@@ -193,6 +195,96 @@ TEST(Anonymise, OfForeignTextsOnlyKnownWordsAreLeft) {
   EXPECT_EQ(pod->claims[0].claim, fleet.claims[0].name);
   EXPECT_EQ(pod->containers[0].claims.at(0), pod->claims[0].name);
   EXPECT_TRUE(pod->containers[0].requests.contains(fleet.classes[0].extended_resource));
+}
+
+// The value with that text in the place of each string, but what `keeps` says of its path.
+json with_secrets(const json& value, const std::string& path, const std::function<bool(const std::string&)>& keeps) {
+  if (value.is_string()) return keeps(path) ? value : json("sekrit-" + std::to_string(path.size()));
+  if (!value.is_structured()) return value;
+  json out = value.is_array() ? json::array() : json::object();
+  for (const auto& [key, member] : value.items()) {
+    if (value.is_array()) {
+      out.push_back(with_secrets(member, path, keeps));
+    } else {
+      out[key] = with_secrets(member, path + "." + key, keeps);
+    }
+  }
+  return out;
+}
+
+TEST(Anonymise, NoStringOfAnAgentsDocumentIsTakenOver) {
+  Documents documents = test::three_nodes();
+  AgentAnswer& answer = documents.agents.at("busy");
+  json document = json::parse(answer.body);
+  // What a reader refuses in another form, and the serial number, of which there are others.
+  const auto keeps = [](const std::string& path) {
+    constexpr std::array<std::string_view, 9> kEnds = {".format", ".origin",    ".state",         ".family", ".bdf",
+                                                       ".layout", ".bdf.value", ".pci_device_id", ".cpus"};
+    return path.ends_with("cpus.value") || path.ends_with("physical_cores.health") ||
+           path.ends_with("nearest_efa_interfaces") || path.ends_with("efa_interfaces.name") ||
+           std::ranges::any_of(kEnds, [&](std::string_view end) { return path.ends_with(end); });
+  };
+  document["devices"][0]["processes"] = {{{"pid", 7}, {"command", "sekrit-train"}}};
+  document["devices"][0]["health"] = {{"state", "unhealthy"}, {"reason", "x"}, {"sentence", "x"}, {"action", "x"}};
+  document["devices"][1]["signals"]["unhealthy_components"] = {"x"};
+  document["devices"][1]["problems"] = {"x"};
+  document["host"]["health"] = document["devices"][0]["health"];
+  document["problems"] = {"x"};
+  document["efa_interfaces"][0]["peer_memory"] = "x";
+  document = with_secrets(document, "", keeps);
+  document["devices"][0]["health"]["sentence"] = "sekrit and 3 devices failed";
+  document["sekrit-key"] = "sekrit";
+  document["devices"][0]["sekrit-key"] = {{"sekrit-key", 1}};
+  document["efa_interfaces"][1]["name"] = "sekrit-interface";
+  for (json& device : document["devices"]) device["nearest_efa_interfaces"] = {"sekrit-interface"};
+  answer.body = document.dump();
+  answer.metrics =
+      "neuroncore_utilization_ratio{neuroncore=\"1\"} 0.5\nneuroncore_utilization_ratio{neuroncore=\"sekrit\"} 1\n"
+      "node_amazonefa_rx_bytes{device=\"sekrit-interface\"} 5\nhardware_ecc_events_total{neuron_device_index=\"1\","
+      "event_type=\"sekrit\"} 1\n";
+  anonymise(documents);
+  std::string text = all_text(documents);
+  for (const auto& [node, one] : documents.agents) text += one.metrics;
+  EXPECT_EQ(text.find("sekrit"), std::string::npos)
+      << text.substr(std::max<std::size_t>(text.find("sekrit"), 300) - 300, 400);
+  const Fleet fleet = make_fleet(documents);
+  const auto with_report = std::ranges::count_if(fleet.nodes, [](const Node& node) { return node.report.has_value(); });
+  EXPECT_EQ(with_report, 2) << "it can still be read";
+  const auto busy = std::ranges::find_if(documents.agents, [](const auto& one) { return !one.second.metrics.empty(); });
+  ASSERT_NE(busy, documents.agents.end());
+  EXPECT_THAT(busy->second.metrics, AllOf(HasSubstr("{neuroncore=\"1\"} 0.5"), HasSubstr("{device=\"interface-")));
+  EXPECT_THAT(busy->second.body, HasSubstr("removed and 3 devices failed"));
+}
+
+TEST(Anonymise, NoStringOfAnObjectIsTakenOver) {
+  Documents documents = test::three_nodes();
+  for (const Kind kind : kAllKinds) {
+    for (std::string& page : documents.list(kind)) {
+      page = with_secrets(json::parse(page), "", [](const std::string&) { return false; }).dump();
+    }
+  }
+  documents.agents.clear();
+  anonymise(documents);
+  const std::string text = all_text(documents);
+  EXPECT_EQ(text.find("sekrit"), std::string::npos)
+      << text.substr(std::max<std::size_t>(text.find("sekrit"), 300) - 300, 400);
+}
+
+TEST(Anonymise, WhatKubernetesItselfWritesStays) {
+  Documents documents = test::three_nodes();
+  json node = test::node_object("n", "trn1.32xlarge", {{"aws.amazon.com/neuron", 16}});
+  node["status"]["allocatable"]["memory"] = "519619376Ki";
+  node["spec"]["taints"] = {{{"key", "node.kubernetes.io/not-ready"}, {"effect", "NoExecute"}}};
+  node["status"]["nodeInfo"] = {{"kubeletVersion", "v1.37.0-eks-sekrit"}};
+  json pod = test::pod_object("team", "p", "", {{"aws.amazon.com/neuron", 1}});
+  pod["status"]["phase"] = "Failed";
+  pod["status"]["reason"] = "OutOfcpu";
+  documents.list(Kind::nodes) = {test::page_of({node})};
+  documents.list(Kind::pods) = {test::page_of({pod})};
+  anonymise(documents);
+  EXPECT_THAT(all_text(documents),
+              AllOf(HasSubstr("\"v1.37.0\""), HasSubstr("519619376Ki"), HasSubstr("NoExecute"), HasSubstr("OutOfcpu"),
+                    HasSubstr("2026-11-20T12:00:00Z"), HasSubstr("node.kubernetes.io/not-ready")));
 }
 
 TEST_F(Dump, ParametersOfClaimsAreNotKept) {

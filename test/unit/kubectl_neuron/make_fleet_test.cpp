@@ -275,7 +275,7 @@ TEST(MakeFleet, ObjectsWithoutANameAreSaid) {
   documents.list(Kind::pods) = {R"({"items":[{"metadata":{"name":7}},{"metadata":[]},{"metadata":{"name":"p"}}]})"};
   const Fleet fleet = make_fleet(documents);
   EXPECT_EQ(fleet.pods.size(), 1U);
-  EXPECT_THAT(fleet.unknown, ElementsAre("2 objects of the list of pods cannot be parsed"));
+  EXPECT_THAT(fleet.unknown, ElementsAre("2 of 3 pods were not understood, wholly or in part: number 1 and number 2"));
   EXPECT_TRUE(fleet.pods_partial);
 }
 

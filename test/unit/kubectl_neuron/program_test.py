@@ -157,6 +157,50 @@ class Program(Case):
         nodes = {one["name"]: one for one in json.loads(result.stdout)["nodes"]}
         self.assertIn("did not answer within 2000 ms", nodes["n7"]["unknown"])
 
+    def first_words(self, answers, *words):
+        """The first line on standard error of a run that would go on."""
+        file = os.path.join(self.place.name, "answers.json")
+        with open(file, "w", encoding="utf-8") as out:
+            json.dump(answers, out)
+        environment = {"PATH": self.bin + ":/usr/bin:/bin", "FAKE_KUBECTL": file, "HOME": self.place.name, "TMPDIR": self.place.name}
+        with subprocess.Popen([PROGRAM, *words], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True) as run:
+            try:
+                return run.stderr.readline()
+            finally:
+                run.terminate()
+
+    def test_what_hangs_is_named_after_a_few_seconds(self):
+        answers = cluster()
+        answers["/api/v1/nodes"] = {"hang": True}
+        begin = time.monotonic()
+        self.assertEqual(self.first_words(answers, "nodes"), "kubectl-neuron: waiting for kubectl get --raw /api/v1/nodes, at most 60 s\n")
+        self.assertLess(time.monotonic() - begin, 30)
+
+    def test_a_kubectl_that_hangs_is_named(self):
+        with open(os.path.join(self.bin, "kubectl"), "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\nexec sleep 600\n")
+        self.assertEqual(self.first_words({}, "nodes"), "kubectl-neuron: waiting for kubectl proxy, at most 15 s\n")
+
+    def test_what_may_not_be_read_is_not_said_to_be_none(self):
+        refused = {"status": 403, "body": {"message": 'User "eve" cannot list resource "nodes"'}}
+        answers = cluster()
+        answers["/api/v1/nodes"] = refused
+        for words in (["nodes"], ["top", "--once"], ["map", "-"], ["why", "waiting"]):
+            result = self.run_it(answers, *words)
+            self.assertEqual(result.returncode, 2, words)
+            self.assertIn("cannot list", result.stdout + result.stderr)
+            self.assertNotIn("no node has", result.stdout)
+            self.assertNotIn("no node lists", result.stdout)
+        self.assertEqual(self.run_it(answers, "nodes", "-o", "json").returncode, 2)
+        answers = cluster()
+        answers["/api/v1/pods"] = refused
+        result = self.run_it(answers, "pods", "-A")
+        self.assertEqual((result.returncode, "no pod" in result.stdout), (2, False))
+        answers["/api/v1/namespaces/team/pods"] = {"body": {"items": []}}
+        result = self.run_it(answers, "pods")
+        self.assertEqual((result.returncode, result.stdout), (0, "no pod of namespace team asks for Neuron devices or EFA interfaces\n"))
+
     def test_half_an_answer(self):
         answers = cluster()
         answers["/api/v1/pods"] = {"cut": True, **answers["/api/v1/pods"]}
