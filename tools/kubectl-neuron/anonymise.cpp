@@ -8,7 +8,6 @@
 #include "agent/core/hardware.h"
 #include "agent/kube/answers.h"
 #include "tools/kubectl-neuron/dump.h"
-#include "tools/kubectl-neuron/public_words.h"
 #include "tools/kubectl-neuron/replacements.h"
 
 namespace neuron::fleet {

@@ -8,7 +8,6 @@
 #include "agent/health/reasons.h"
 #include "agent/report/node_report.h"
 #include "tools/kubectl-neuron/node_usage.h"
-#include "tools/kubectl-neuron/public_words.h"
 #include "tools/kubectl-neuron/replacements.h"
 
 namespace neuron::fleet {

@@ -2,11 +2,95 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <functional>
+#include <set>
+#include <vector>
 
-#include "tools/kubectl-neuron/public_words.h"
+#include "agent/base/parse.h"
+#include "agent/core/catalogue.h"
+#include "tools/kubectl-neuron/why.h"
 
 namespace neuron::fleet {
 namespace {
+
+constexpr std::size_t kMostDigits = 5;  // no account, no address
+constexpr std::size_t kMostDeviceDigits = 3;
+
+// In lower case.
+constexpr std::string_view kPlain =
+    "a aborted above account accounts admission after again agent alive all allocate allocated allocating "
+    "allocation already an and anonymous another answer answered answers any api apis apps are as asked at "
+    "attached available aws.amazon.com back be because been before being but by cannot changed claim claims "
+    "class classes cluster cluster-scope code constraint constraints container containers cordoned core cores "
+    "could count cpu create created deadline deadlineexceeded default default-scheduler deleted demand denied "
+    "deny desc destination details device deviceclasses deviceclasses.resource.k8s.io devices did didn "
+    "disk-pressure does don driver due each efa else empty end ended ends error events exceed exceeded exclude "
+    "exist exists expected expired fail failed failedprecondition failing failure few finished first fit fits "
+    "for forbidden found free from full get given go goes group groups had has have healthy held host http https "
+    "id if image in incoming insufficient interface interfaces internal into invalid is it item items its keep "
+    "kind know known kube-node-lease kube-public kube-system kubelet kubernetes kubernetes.io label labels last "
+    "later left less limit list lists lock longer main make match matched matches may memory memory-pressure "
+    "message missing mode more most ms must name names namespace namespaces need needs network-unavailable "
+    "neuron neuron-agent neuron-agent-dra neuron-agent-efa neuron-node neuronagent neuroncore neurondevice no "
+    "no-execute node node.kubernetes.io nodes noexecute none nor noschedule not not-ready notfound nothing now "
+    "null of off offered offers older on once one only open or other others out over own page pages parsed "
+    "pending permission persistentvolumeclaim pid-pressure pleg plugin pod pods policy port preemption prepare "
+    "proxy pull pulled pulling reach reached read ready reason refused registered rejected removed request "
+    "requested requests resource resource.k8s.io resourceclaim resourceclaims resourceclaims.resource.k8s.io "
+    "resourceclaimtemplates resourceclaimtemplates.resource.k8s.io resourceexhausted resources resourceslices "
+    "resourceslices.resource.k8s.io restarting rpc run running runs s scanned scheduled scheduler scheduling "
+    "scope second seconds seen selector serve served server serves service show shown since slice slices sockets "
+    "some spread started starting state stopped successfully such supported t taint taints template templates "
+    "than that the their them then there these they this those through time timeout to too topology tried two "
+    "unable unauthenticated unauthorized unavailable under unexpected unhealthy unknown unreachable "
+    "unschedulable until untolerated up use used user uses using v1 v1beta1 v1beta2 version victims volume "
+    "vpc.amazonaws.com wait waiting waits was were what when where which while whole will with within without "
+    "dma hbm nc sram "
+    "wrong yet new deallocate still schedulable found victims helpful satisfy sufficient pressure evicted evicting";
+
+// Enumerations, types and reasons of the API, of the kubelet and of the scheduler.
+constexpr std::string_view kOfApi =
+    "All Always BackOff Completed ContainerCreating ContainersNotReady ContainersReady CrashLoopBackOff "
+    "CreateContainerConfigError CreateContainerError Created CronJob DaemonSet Deployment DiskPressure "
+    "DisruptionTarget "
+    "DoesNotExist Equal ErrImageNeverPull ErrImagePull Evicted ExactCount Exists Failed FailedAttachVolume "
+    "FailedCreatePodSandBox FailedMapVolume FailedMount FailedPrepareDynamicResources FailedScheduling False Gt "
+    "ImagePullBackOff In Initialized InvalidImageName Job Killing KubeletHasDiskPressure KubeletHasInsufficientMemory "
+    "KubeletHasNoDiskPressure KubeletHasSufficientMemory KubeletHasSufficientPID KubeletNotReady KubeletReady Lt "
+    "MemoryPressure NetworkUnavailable Never NoExecute NoSchedule Node NodeAffinity NodeLost NodeNotReady "
+    "NodeStatusUnknown NodeStatusNeverUpdated Normal NotIn NotTriggerScaleUp OnFailure PIDPressure Pending Pod "
+    "PodCompleted PodFailed PodInitializing PodReadyToStartContainers PodScheduled PreferNoSchedule Preempted "
+    "PreemptionByScheduler Pulled Pulling Ready ReplicaSet ResourceClaim RunContainerError Running Scheduled "
+    "SchedulerError SchedulingGated Shutdown Started StatefulSet Succeeded SuccessfulAttachVolume TCP "
+    "TaintManagerEviction Terminated TopologyAffinityError TriggeredScaleUp True UDP UnexpectedAdmissionError "
+    "Unhealthy "
+    "Unknown Unschedulable WaitForFirstConsumer Warning metrics pods resource.k8s.io";
+
+std::string lower(std::string_view text) {
+  std::string all(text);
+  std::ranges::transform(all, all.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return all;
+}
+
+using Words = std::set<std::string, std::less<>>;
+
+const Words& known_words() {
+  static const Words kWords = [] {
+    Words words;
+    std::vector<std::string_view> texts = texts_of_tables();
+    texts.push_back(kPlain);
+    for (std::string_view text : texts) {
+      while (!text.empty()) {
+        const std::size_t end = std::min(text.find_first_not_of(kWordCharacters), text.size());
+        if (end > 0) words.insert(lower(text.substr(0, end)));
+        text.remove_prefix(std::min(end + 1, text.size()));
+      }
+    }
+    return words;
+  }();
+  return kWords;
+}
 
 constexpr std::size_t kShortestInSentence = 3;
 
@@ -18,6 +102,140 @@ bool is_kept(const std::string& text) {
 }
 
 }  // namespace
+
+namespace {
+
+// Whether the text is the head, and after it characters of the set alone.
+bool has_form(std::string_view text, std::string_view head, std::string_view rest) {
+  constexpr std::size_t kLongest = 24;
+  if (!text.starts_with(head) || text.size() == head.size() || text.size() > kLongest) return false;
+  return text.find_first_not_of(rest, head.size()) == std::string_view::npos;
+}
+
+constexpr std::string_view kDigits = "0123456789";
+constexpr std::string_view kFamilyRest = "0123456789abcdefghijklmnopqrstuvwxyz";
+
+}  // namespace
+
+bool is_public_word(std::string_view word) {
+  if (is_digits(word)) return word.size() <= kMostDigits;
+  constexpr std::string_view kDevice = "neuron";
+  const std::string_view rest = word.starts_with(kDevice) ? word.substr(kDevice.size()) : "";
+  if (is_digits(rest)) return rest.size() <= kMostDeviceDigits;
+  return known_words().contains(lower(word));
+}
+
+bool is_public_domain(std::string_view domain) {
+  constexpr std::array<std::string_view, 6> kEnds = {"aws.amazon.com", "kubernetes.io", "k8s.io",
+                                                     "amazonaws.com",  "aws.com",       "k8s.aws"};
+  const bool ends = std::ranges::any_of(kEnds, [&](std::string_view end) { return domain.ends_with(end); });
+  return ends || domain == "neuron-agent";
+}
+
+bool is_public_key(std::string_view key) {
+  const std::size_t slash = key.find('/');
+  return slash != std::string_view::npos && is_public_domain(key.substr(0, slash));
+}
+
+bool is_public_value(std::string_view key, std::string_view value) {
+  constexpr std::array<std::string_view, 13> kValues = {"true",          "false",   "amd64",     "arm64", "linux",
+                                                        "ON_DEMAND",     "SPOT",    "on-demand", "spot",  "dra",
+                                                        "device-plugin", "healthy", "degraded"};
+  if (std::ranges::find(kValues, value) != kValues.end()) return true;
+  if (is_digits(value)) return value.size() <= kMostDigits;
+  const std::string_view name = key.substr(key.find('/') + 1);
+  if (!is_public_key(key)) return false;
+  if (name == "instance-type") return is_instance_type(value);
+  const bool is_family = has_form(value, "trn", kFamilyRest) || has_form(value, "inf", kFamilyRest);
+  return key.starts_with("neuron-agent/") && (is_family || is_public_word(value) || public_version(value) == value);
+}
+
+bool is_public_expression(std::string_view text) {
+  constexpr std::array<std::string_view, 5> kValues = {"efa", "neuron_", "trainium", "inferentia", "healthy"};
+  while (true) {
+    const std::size_t begin = text.find_first_of("'\"");
+    if (begin == std::string_view::npos) return true;
+    const std::size_t end = text.find(text[begin], begin + 1);
+    if (end == std::string_view::npos) return false;
+    const std::string_view quoted = text.substr(begin + 1, end - begin - 1);
+    const bool is_value =
+        std::ranges::any_of(kValues, [&](std::string_view value) { return quoted.starts_with(value); });
+    if (!is_value && !is_digits(quoted) && !is_public_domain(quoted)) return false;
+    text.remove_prefix(end + 1);
+  }
+}
+
+bool is_public_class(std::string_view name) {
+  constexpr std::array<std::string_view, 4> kNames = {kDeviceClass, kCoreClass, kEfaClass, kGroupClass};
+  return std::ranges::find(kNames, name) != kNames.end();
+}
+
+bool is_interface_name(std::string_view name) {
+  return has_form(name, "rdmap", "0123456789abcdefsn") || has_form(name, "efa_", kDigits);
+}
+
+bool is_verbs_name(std::string_view name) {
+  return has_form(name, "uverbs", kDigits);
+}
+
+bool is_pci_place(std::string_view text) {
+  return has_form(text, "", "0123456789abcdef:.") && text.find(':') != std::string_view::npos;
+}
+
+bool is_architecture(std::string_view text) {
+  return text.empty() || has_form(text, "NDv", kDigits) || has_form(text, "NCv", kDigits);
+}
+
+bool is_instance_type(std::string_view name) {
+  if (name.empty() || core::find_instance_type(name) != nullptr) return true;
+  constexpr std::size_t kLongestFamily = 8;
+  const std::size_t point = name.find('.');
+  if (point == std::string_view::npos || point > kLongestFamily) return false;
+  const std::string_view size = name.substr(point + 1);
+  return size == "large" || (size.ends_with("xlarge") && is_digits(size.substr(0, size.size() - 6)));
+}
+
+std::string public_version(std::string_view version) {
+  return std::string(version.substr(0, std::min(version.find_first_not_of("0123456789."), version.size())));
+}
+
+bool is_core_resource(std::string_view name) {
+  constexpr std::array<std::string_view, 4> kNames = {"cpu", "memory", "pods", "ephemeral-storage"};
+  if (std::ranges::find(kNames, name) != kNames.end()) return true;
+  return has_form(name, "hugepages-", "0123456789KMGi") ||
+         has_form(name, "attachable-volumes-", "abcdefghijklmnopqrstuvwxyz-");
+}
+
+bool is_quantity(std::string_view text) {
+  constexpr std::size_t kLongest = 20;
+  const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
+  const std::string_view unit = text.substr(end);
+  return end > 0 && text.size() <= kLongest && unit.size() <= 2 &&
+         unit.find_first_not_of("numkKMGTPEi") == std::string_view::npos;
+}
+
+bool is_plain(std::string_view text) {
+  constexpr std::string_view kOut = "OutOf";
+  static const std::set<std::string_view> kWords = [] {
+    std::set<std::string_view> words;
+    for (const std::string_view word : split(kOfApi, ' ')) words.insert(word);
+    return words;
+  }();
+  if (text.empty() || kWords.contains(text)) return true;
+  if (text.starts_with(kOut)) text.remove_prefix(kOut.size());
+  if (is_core_resource(text) || is_public_key(text)) return true;
+  const bool is_time = has_form(text, "20", "0123456789TZ:.+-") && text.find('T') != std::string_view::npos;
+  return is_time || (is_quantity(text) && (text.size() <= kMostDigits || !is_digits(text)));
+}
+
+std::string public_image(std::string_view image) {
+  const std::string_view text = image.substr(0, image.find('@'));
+  const std::size_t colon = text.rfind(':');
+  std::string shown = "neuron-agent";
+  if (colon == std::string_view::npos || text.find('/', colon) != std::string_view::npos) return shown;
+  const std::string_view tag = text.substr(colon);
+  return tag.find_first_not_of(":v0123456789.") == std::string_view::npos ? shown + std::string(tag) : shown;
+}
 
 std::string Replacements::of(const std::string& kind, const std::string& text) {
   if (text.empty() || is_kept(text)) return text;

@@ -7,7 +7,39 @@
 
 #include "tools/kubectl-neuron/documents.h"
 
+// What an anonymised dump keeps of a foreign text, and what the rest becomes. Pure.
 namespace neuron::fleet {
+
+inline constexpr std::string_view kWordCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
+
+// Words of the messages that `why` knows and of the sentences of this program, and short numbers.
+[[nodiscard]] bool is_public_word(std::string_view word);
+// "kubernetes.io/arch": a key or resource whose domain is of Kubernetes, AWS or this project.
+[[nodiscard]] bool is_public_key(std::string_view key);
+[[nodiscard]] bool is_public_domain(std::string_view domain);
+// Words that Kubernetes writes where it has a choice of some, "NoSchedule"; times; quantities that are short or have a
+// unit.
+[[nodiscard]] bool is_plain(std::string_view text);
+[[nodiscard]] bool is_quantity(std::string_view text);
+// "cpu", "hugepages-2Mi": resources without a domain.
+[[nodiscard]] bool is_core_resource(std::string_view name);
+// Of labels of Kubernetes and AWS those whose values say nothing of the owner either.
+[[nodiscard]] bool is_public_value(std::string_view key, std::string_view value);
+// In CEL: every quoted text is a domain as above or a value that the project's driver publishes.
+[[nodiscard]] bool is_public_expression(std::string_view text);
+// The device classes of the chart.
+[[nodiscard]] bool is_public_class(std::string_view name);
+// "rdmap16s27", "uverbs3", "0000:10", "NDv3": as kernel and driver name them.
+[[nodiscard]] bool is_interface_name(std::string_view name);
+[[nodiscard]] bool is_verbs_name(std::string_view name);
+[[nodiscard]] bool is_pci_place(std::string_view text);
+[[nodiscard]] bool is_architecture(std::string_view text);
+// "trn2.48xlarge": of the catalogue, or of a size that AWS has.
+[[nodiscard]] bool is_instance_type(std::string_view name);
+// The numbers that a version begins with: "2.30.2-acme" -> "2.30.2".
+[[nodiscard]] std::string public_version(std::string_view version);
+// "localhost/neuron-agent:1.2.0" -> "neuron-agent:1.2.0"; a tag that is no version goes too.
+[[nodiscard]] std::string public_image(std::string_view image);
 
 // Names of an anonymised dump, the same for the same text everywhere: "ip-10-0-1-7.ec2.internal" -> "node-3".
 class Replacements {
