@@ -66,7 +66,7 @@ def test_a_node_opens_and_closes(case):
 def test_keys(case):
     program = top(case)
     program.press("2")
-    program.wait_text("By namespace", "nothing holds hardware")
+    program.wait_text("By namespace", "cannot tell what holds hardware")
     program.press("1ss")
     program.wait_text("By node, sorted by memory")
     program.press("/n2" + ENTER)

@@ -363,7 +363,7 @@ screen::Table top_table(const Top& top, const TopState& state, render::Charset c
   table.note = !state.filter.empty()     ? "nothing matches"
                : top.is_partial          ? "cannot tell which nodes have Neuron devices: not all could be read"
                : state.by == TopBy::node ? "no node has Neuron devices or EFA interfaces, as far as this user may read"
-               : !top.sum.holders_known  ? "cannot tell what holds hardware: no agent has answered"
+               : !top.sum.holders_known  ? "cannot tell what holds hardware: no agent has said it"
                                          : "nothing holds hardware";
   return table;
 }
