@@ -270,6 +270,7 @@ func (a *asker) change(pod *core.Pod) {
 	default:
 		a.Fatalf("change %+v", c)
 	}
+	a.settle() // a pod that came before this may have been refused
 	now, err := a.c.Client.CoreV1().Pods("default").Get(context.Background(), pod.Name, meta.GetOptions{})
 	if err != nil {
 		a.Fatal(err)
