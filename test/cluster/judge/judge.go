@@ -219,6 +219,12 @@ func (v *Verdict) twice(h *History, what string, first, second *Container, both 
 	}
 }
 
+// endedWithPod: the agent's pod was deleted before it ended.
+func (h *History) endedWithPod(life Life) bool {
+	deleted, is := h.Deleted[life.Pod]
+	return is && !deleted.After(life.End.Add(2*time.Second))
+}
+
 // lives: an agent ends only when a fault ends it, or when its pod was deleted: by a rollout that goes on after its fault.
 func (v *Verdict) lives(h *History) {
 	for _, life := range h.Lives {
@@ -226,10 +232,7 @@ func (v *Verdict) lives(h *History) {
 		excused := life.Last || slices.ContainsFunc(h.Faults, func(f Fault) bool {
 			return f.Serving && (f.Node == "" || f.Node == life.Node) && f.overlap(ended).length() > 0
 		})
-		if deleted, is := h.Deleted[life.Pod]; is && !deleted.After(ended.End) {
-			excused = true
-		}
-		if !excused {
+		if !excused && !h.endedWithPod(life) {
 			v.violate(life.End, life.Node, "the agent (pid %d) ended at %s, and no fault ended it", life.Pid, life.End.Format(Clock))
 		}
 	}

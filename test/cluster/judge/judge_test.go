@@ -242,6 +242,19 @@ func TestAgentThatEndsByItself(t *testing.T) {
 	expect(t, h)
 }
 
+// The controller of the DaemonSet makes the next pod when it gets to it.
+func TestNothingIsOfferedWhileTheAgentsPodIsMissing(t *testing.T) {
+	h := small()
+	h.Looks = []Look{offering(0, 50, "0 1", "0 1 2 3"), offering(50, 90, "", ""), offering(91, 200, "0 1", "0 1 2 3")}
+	h.Lives = []Life{{Node: "n", Pid: 7, Pod: "old", Span: span(0, 50)}, {Node: "n", Pid: 8, Span: span(89, 200), Last: true}}
+	h.Deleted = map[string]time.Time{"old": at(48)}
+	expect(t, h)
+	h.Lives[1].Span = span(55, 200)
+	expect(t, h, "sound and free, and not offered")
+	h.Lives[1].Span = span(45, 200) // beside the old one
+	expect(t, h, "sound and free, and not offered")
+}
+
 func TestLeaks(t *testing.T) {
 	calm := func() Footprint {
 		return Footprint{Node: "n", At: at(1), Fds: 30, Threads: 12, AnonymousBytes: 6 << 20, Files: []string{"kubelet.sock"}, NodeFds: 200,

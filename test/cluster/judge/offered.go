@@ -66,7 +66,32 @@ func (h *History) serving(node string, b Bounds) []reason {
 			all = append(all, reason{f.Kind, f.Span, f.End.Add(b.Serve)})
 		}
 	}
+	for _, life := range h.Lives {
+		if life.Node != node || life.Last || !h.endedWithPod(life) {
+			continue
+		}
+		if absent := h.withoutAgent(life); absent.length() > 0 {
+			all = append(all, reason{"agent pod deleted", absent, absent.End.Add(b.Serve)})
+		}
+	}
 	return all
+}
+
+// withoutAgent is the time until the node's next agent begins: nothing if that ran already.
+func (h *History) withoutAgent(ended Life) Span {
+	absent := Span{ended.End, ended.End}
+	for _, next := range h.Lives {
+		if next.Node != ended.Node || !next.End.After(ended.End) {
+			continue
+		}
+		if absent.length() == 0 || next.Begin.Before(absent.End) {
+			absent.End = next.Begin
+		}
+		if !next.Begin.After(ended.End) {
+			return Span{ended.End, ended.End}
+		}
+	}
+	return absent
 }
 
 // hardware lists the times in which the unit itself was broken.
