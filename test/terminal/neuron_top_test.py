@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 
+import top_case
 from top_case import DOWN, ENTER, ESCAPE, PLAIN_DOWN, UP, expect_golden, run, run_tests, started
 
 # --- tests: each gets a Case
@@ -182,6 +183,18 @@ def test_json(case):
         assert report["neuron_hardware_info"]["neuroncore_version"] == "v3d"
         counters = report["system_data"]["neuron_hw_counters"]["neuron_devices"]
         assert [one["neuron_device_index"] for one in counters] == list(range(16))
+
+
+def test_a_slow_first_look_leaves_the_interval_for_rates(case):
+    import json
+    host = case.host("trn2.48xlarge")
+    rules = os.path.join(case.directory, "rules")
+    with open(rules, "w", encoding="utf-8") as file:
+        file.write("slow */serial_number 20\n")  # which the first of two samples reads, for each device
+    result = run("--root", host, "--json", "--once", "--interval", "200ms", FAULTY_IO=rules,
+                 LD_PRELOAD=os.path.join(top_case.BIN, "..", "test", "faulty_io.so"))
+    assert result.returncode == 0 and not result.stderr, result
+    assert json.loads(result.stdout)["neuron_top"]["period"] >= 0.2, result.stdout
 
 
 def test_json_once_is_one_object(case):

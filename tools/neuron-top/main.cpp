@@ -148,6 +148,7 @@ Result<void> print_samples(const Options& options, render::Style style, int colu
       if (!go_on) return {};
     }
     if (sample == count) break;
+    if (sample == 0) due = steady_clock::now();  // a slow first look must not leave too short a time for rates
     due = std::max(due + options.interval, steady_clock::now());
     if (wait(-1, signals, due) == Woken::signal) return {};
   }
