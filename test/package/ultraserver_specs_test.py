@@ -48,14 +48,14 @@ def command_of(root, spec):
 
 
 def place(command, directory, nodes):
-    """What the runtime is told, or None."""
+    """The variables of the runtime, or None."""
     script = command[2].replace(FILES, directory)
     env = {"PATH": os.environ["PATH"], "NEURON_ULTRASERVER_NODE_CONFIG": str(nodes)}
     ran = subprocess.run([*command[:2], script, command[3], "env"], env=env, capture_output=True, text=True, timeout=20, check=False)
     if ran.returncode != 0:
         return None
-    told = dict(line.split("=", 1) for line in ran.stdout.splitlines())
-    return tuple(told["NEURON_RT_ULTRASERVER_" + name] for name in ("MODE", "SERVER_ID", "NODE_ID"))
+    variables = dict(line.split("=", 1) for line in ran.stdout.splitlines())
+    return tuple(variables["NEURON_RT_ULTRASERVER_" + name] for name in ("MODE", "SERVER_ID", "NODE_ID"))
 
 
 def check(root, simulator, scratch):

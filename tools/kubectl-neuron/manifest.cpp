@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMostReplicas = 100'000;  // more are an error, and are not told apart: numbers end one above
+constexpr int kMostReplicas = 100'000;  // more are an error: larger numbers are read as one above
 constexpr std::size_t kMostGroups = 256;
 
 // The texts of objects that follow each other: "{…}\n{…}".

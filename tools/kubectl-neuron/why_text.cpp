@@ -153,7 +153,8 @@ std::string why_text(const Why& why) {
   if (!why.changes.empty()) text += "\n" + alone + "each of these would let it in\n";
   for (const Change& change : why.changes) text += "  " + words_of(change) + "\n";
   const bool stuck = why.changes.empty() && why.all_tried && why.answer == Answer::no && !why.nodes.empty();
-  if (stuck) text += "\nno single change and no two pods' end would let it in\n";
+  if (stuck)
+    text += "\nno single change and no end of two pods would let it in (pods without devices were not tried)\n";
   return text;
 }
 

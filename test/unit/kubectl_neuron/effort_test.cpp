@@ -89,7 +89,7 @@ TEST(Effort, ARequestThatCannotBeMetAloneIsNotCombined) {
 
 // ---- A limit that has passed: nothing is tried, and nothing is claimed
 
-// It is over when it is asked first.
+// It has ended when it is asked first.
 Effort spent_effort() {
   return Effort(std::chrono::seconds(1), [asked = 0]() mutable { return SteadyTime(std::chrono::seconds(asked++)); });
 }
