@@ -4,6 +4,7 @@
 #             most of the time
 # Root or sudo is needed when packages are missing, and for these three. Go is installed into build/go where there is
 # none. A suite whose parts cannot be installed says SKIPPED and what is missing; CI=true makes that a failure.
+# The kubelet and the cluster are of Kubernetes 1.37 and 1.36 by turns, by the number of commits: KUBERNETES=1.36 chooses one.
 # The last line is "N passed, N failed, N skipped"; the exit status is 0 when nothing failed.
 set -u
 root=$(dirname "$(dirname "$(readlink -f "$0")")")
@@ -14,9 +15,17 @@ quick=no
 case "${1:-}" in
   "") ;;
   --quick) quick=yes ;;
-  -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
   *) echo "test/run.sh: unknown argument $1 (usage: test/run.sh [--quick])" >&2; exit 2 ;;
 esac
+
+# An odd number of commits: the newest.
+case $(git rev-list --count HEAD 2> /dev/null) in
+  *[02468]) turn=1.36 ;;
+  *) turn=1.37 ;;
+esac
+kubernetes=${KUBERNETES:-$turn}
+export CLUSTER_KUBERNETES=${CLUSTER_KUBERNETES:-$kubernetes} KUBELET_KUBERNETES=${KUBELET_KUBERNETES:-$kubernetes}
 
 build=$root/build/release
 logs=$build/test-logs
@@ -171,7 +180,7 @@ else
   step image "Images and packages (makes a Debian base the first time, then builds into build/image); beside it: $short kubelet"
   run_suite image
 
-  step cluster "A real cluster of simulated nodes (Go; ten minutes, and the first time some to build containerd); beside it: what is left of those"
+  step cluster "A real cluster of simulated nodes (Kubernetes $CLUSTER_KUBERNETES; Go; ten minutes, and the first time some to build containerd); beside it: what is left of those"
   run_suite cluster
 
   step beside "The suites beside it"
