@@ -168,6 +168,8 @@ struct SingleNames {  // devices and cores of containers that ask for one of the
 inline constexpr std::int64_t kWholeUnit = 1000;  // thousandths
 // Fills NodeState::general of states that are parallel to the fleet's nodes.
 void count_general(const Fleet& fleet, std::vector<NodeState>& states);
+// What the node has less of with the pod: also "pods".
+[[nodiscard]] Amounts general_amounts(const Pod& pod);
 [[nodiscard]] std::vector<Obstacle> general_obstacles(const Pod& pod, const NodeState& state);
 // How many such pods the node takes by its general resources; nullopt: any number.
 [[nodiscard]] std::optional<std::int64_t> general_room(const Pod& pod, const NodeState& state);

@@ -25,17 +25,17 @@ bool is_bytes(const std::string& name) {
   return name == "memory" || name == "ephemeral-storage" || name.starts_with("hugepages-");
 }
 
-Amounts with_pod(const Pod& pod) {
+}  // namespace
+
+Amounts general_amounts(const Pod& pod) {
   Amounts all = pod.general;
   all[kPods] = kWholeUnit;
   return all;
 }
 
-}  // namespace
-
 void take_general(const Pod& pod, std::int64_t pods, NodeState& state) {
   if (!state.general) return;
-  for (const auto& [name, amount] : with_pod(pod)) {
+  for (const auto& [name, amount] : general_amounts(pod)) {
     std::int64_t used = 0;
     std::int64_t& free = state.general->free[name];
     const bool is_huge = __builtin_mul_overflow(amount, pods, &used) || __builtin_sub_overflow(free, used, &free);
@@ -54,7 +54,7 @@ void count_general(const Fleet& fleet, std::vector<NodeState>& states) {
 std::vector<Obstacle> general_obstacles(const Pod& pod, const NodeState& state) {
   std::vector<Obstacle> all;
   if (!state.general) return all;
-  for (const auto& [name, asked] : with_pod(pod)) {
+  for (const auto& [name, asked] : general_amounts(pod)) {
     const auto total = state.general->allocatable.find(name);
     const bool is_listed = total != state.general->allocatable.end();
     if (!is_listed && is_listed_by_nodes_with_it(name)) all.push_back(obstacle(Kind::no_resource, name));
@@ -70,7 +70,7 @@ std::vector<Obstacle> general_obstacles(const Pod& pod, const NodeState& state) 
 std::optional<std::int64_t> general_room(const Pod& pod, const NodeState& state) {
   if (!state.general) return std::nullopt;
   std::optional<std::int64_t> room;
-  for (const auto& [name, asked] : with_pod(pod)) {
+  for (const auto& [name, asked] : general_amounts(pod)) {
     if (!state.general->allocatable.contains(name)) continue;
     const std::int64_t own = std::max<std::int64_t>(state.general->free.at(name), 0) / asked;
     room = std::min(room.value_or(own), own);

@@ -97,6 +97,7 @@ struct Pod {
   std::string scheduled_since;    // RFC 3339, since when it is False; "" unknown
   std::string scheduler;          // spec.schedulerName
   bool deleting = false;          // has a deletionTimestamp
+  bool stays = false;             // of a DaemonSet, or static: ended, it comes back on its node
   std::vector<std::string> gates;
   Labels node_selector;
   std::vector<std::vector<LabelRule>> node_affinity;  // one of these, each all of its rules; empty: no requirement

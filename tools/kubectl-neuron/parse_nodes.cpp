@@ -278,6 +278,9 @@ Pod pod_of(const json& object, const std::set<std::string>& more) {
   pod.uid = text_of(metadata, "uid");
   pod.created = text_of(metadata, "creationTimestamp");
   pod.deleting = member(metadata, "deletionTimestamp").is_string();
+  pod.stays = std::ranges::any_of(list_of(metadata, "ownerReferences"), [](const json& owner) {
+    return text_of(owner, "kind") == "DaemonSet" || text_of(owner, "kind") == "Node";
+  });
   pod.phase = text_of(status, "phase");
   pod.reason = text_of(status, "reason");
   pod.message = message_of(status, "message");

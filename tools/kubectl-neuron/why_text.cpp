@@ -113,6 +113,10 @@ json json_of(const Change& one, bool devices_alone) {
   return object;
 }
 
+std::string others(const Change& change) {
+  return change.nodes > 1 ? " (or one of " + std::to_string(change.nodes - 1) + " more like it)" : "";
+}
+
 template <typename T>
 json optional_json(const std::optional<T>& value) {
   return value ? json(*value) : json(nullptr);
@@ -140,6 +144,43 @@ json list_json(const std::vector<T>& values) {
 
 }  // namespace
 
+std::string_view to_string(Change::Kind kind) {
+  constexpr std::array kNames = {"pods_ended",        "pod_moved", "uncordon",        "tolerate",        "gate_removed",
+                                 "default_scheduler", "other_lnc", "claim_not_count", "count_not_claim", "fewer"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+std::string words_of(const Change& change) {
+  const std::string node = printable(change.node), value = printable(change.value);
+  switch (change.kind) {
+    case Change::Kind::pods_ended:
+      if (change.pods.size() > 2)
+        return "end these " + counted(change.pods.size(), "pod") + " on " + node + ": " + some_of(change.pods, 16);
+      return some_of(change.pods) + (change.pods.size() == 1 ? " ends: it then fits on " : " end: it then fits on ") +
+             node;
+    case Change::Kind::pod_moved:
+      return some_of(change.pods) + " moves from " + node + " to " + printable(change.to) + ": it then fits on " + node;
+    case Change::Kind::uncordon:
+      return "kubectl uncordon " + node + others(change);
+    case Change::Kind::tolerate:
+      return "a toleration of " + value + ": it then fits on " + node + others(change);
+    case Change::Kind::gate_removed:
+      return "its scheduling gates removed: it then fits on " + node + others(change);
+    case Change::Kind::default_scheduler:
+      return "without schedulerName: it then fits on " + node + others(change);
+    case Change::Kind::other_lnc:
+      return "LNC " + value + " on " + node + others(change);
+    case Change::Kind::claim_not_count:
+      return "a claim instead of a count: it then fits on " + node + others(change);
+    case Change::Kind::count_not_claim:
+      return "a count in its limits instead of the claim: it then fits on " + node + others(change);
+    case Change::Kind::fewer:
+      break;
+  }
+  const std::string what = change.resource == "claim" ? "devices in its claim" : printable(change.resource);
+  return "at most " + value + " " + what + ": it then fits on " + node + others(change);
+}
+
 std::string why_text(const Why& why) {
   std::string text = "pod " + printable(why.pod, 400) + ": " + why.summary + "\n";
   add_explanations(why.messages, "what the node says", text);
@@ -153,8 +194,7 @@ std::string why_text(const Why& why) {
   if (!why.changes.empty()) text += "\n" + alone + "each of these would let it in\n";
   for (const Change& change : why.changes) text += "  " + words_of(change) + "\n";
   const bool stuck = why.changes.empty() && why.all_tried && why.answer == Answer::no && !why.nodes.empty();
-  if (stuck)
-    text += "\nno single change and no end of two pods would let it in (pods without devices were not tried)\n";
+  if (stuck) text += "\nno single change and no end of other pods would let it in\n";
   return text;
 }
 
