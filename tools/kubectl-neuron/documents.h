@@ -122,7 +122,7 @@ struct Page {
 };
 
 // The page in `body`, an API server's answer, with the fields that commands read, and no others: environment variables,
-// annotations, volumes and managed fields of pods are in no document and no dump. Pure. Errors: data_corrupt.
+// annotations, names of volumes and managed fields of pods are in no document and no dump. Pure. Errors: data_corrupt.
 [[nodiscard]] Result<Page> kept_page(Kind kind, std::string_view body);
 
 // Adds the slices of a page, and returns it without its text; nothing where the page cannot be read whole. Pure.

@@ -136,6 +136,7 @@ void share_claims(const Pod& pod, const Verdict& verdict, const NodeState& state
 // Rules of the pod about the node: readiness, cordon, taints, labels.
 [[nodiscard]] std::vector<Obstacle> node_obstacles(const Pod& pod, const Node& node);
 [[nodiscard]] bool tolerates(const std::vector<Toleration>& tolerations, const Taint& taint);
+[[nodiscard]] bool is_met(const LabelRule& rule, const std::optional<std::string>& value);
 
 // Resources that the node serves by claims: not allocatable there, and a class has the name.
 [[nodiscard]] bool is_by_claim(const Fleet& fleet, const Node& node, const std::string& resource);
@@ -178,6 +179,9 @@ void take_general(const Pod& pod, std::int64_t pods, NodeState& state);
 [[nodiscard]] std::vector<std::string> unlisted_resources(const Fleet& fleet, const Pod& pod);
 // Resources that the pod asks for, and that some node with hardware does not list, or hidden pods may hold.
 [[nodiscard]] std::vector<std::string> uncounted_resources(const Fleet& fleet, const Pod& pod);
+// Rules that could keep the pod, which runs or waits, off nodes and are not looked at: its own and those of placed
+// pods.
+[[nodiscard]] std::vector<std::string> uncounted_rules(const Fleet& fleet, const Pod& pod);
 [[nodiscard]] std::string general_text(const std::string& name, std::int64_t thousandths);  // "1.5", "7.8Gi"
 
 // The claims of the pod, and the resources that are by claim on this node. Obstacles, or none and `devices`.

@@ -99,6 +99,39 @@ std::vector<std::string> uncounted_resources(const Fleet& fleet, const Pod& pod)
   return all;
 }
 
+namespace {
+
+bool keeps_away(const Pod& other, const Pod& pod) {
+  return std::ranges::any_of(other.keeps_away, [&](const PodSelector& one) {
+    const bool is_there =
+        one.any_namespace ||
+        (one.namespaces.empty() ? other.pod_namespace == pod.pod_namespace
+                                : std::ranges::find(one.namespaces, pod.pod_namespace) != one.namespaces.end());
+    return is_there && std::ranges::all_of(one.rules, [&](const LabelRule& rule) {
+             if (!pod.labels) return true;
+             const auto label = pod.labels->find(rule.key);
+             return is_met(rule, label == pod.labels->end() ? std::nullopt : std::optional(label->second));
+           });
+  });
+}
+
+}  // namespace
+
+std::vector<std::string> uncounted_rules(const Fleet& fleet, const Pod& pod) {
+  // The first is where it was placed, the second lets pods in, and the API server has added the third to its spec.
+  constexpr std::array<std::string_view, 3> kNone = {"nodeName", "priority", "runtime class"};
+  std::vector<std::string> all, others;
+  for (const std::string& rule : pod.rules) {
+    if (std::ranges::find(kNone, rule) == kNone.end()) all.push_back(rule);
+  }
+  for (const Pod& other : fleet.pods) {
+    const bool is_other = !other.node.empty() && !has_ended(other) && full_name(other) != full_name(pod);
+    if (is_other && keeps_away(other, pod)) others.push_back(full_name(other));
+  }
+  if (!others.empty()) all.push_back("anti-affinity of pod " + some_of(others, 3));
+  return all;
+}
+
 std::string general_text(const std::string& name, std::int64_t thousandths) {
   constexpr std::array<const char*, 6> kUnits = {"", "Ki", "Mi", "Gi", "Ti", "Pi"};
   std::int64_t base = kWholeUnit;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,13 @@ struct LabelRule {
   bool is_field = false;  // matchFields: key is "metadata.name"
 };
 
+// Pods that one with required anti-affinity keeps away from.
+struct PodSelector {
+  std::vector<std::string> namespaces;  // empty: its own, or any
+  bool any_namespace = false;           // chosen by labels of namespaces, which are not read
+  std::vector<LabelRule> rules;         // all of them
+};
+
 struct Container {
   std::string name;
   bool init = false;                // also sidecars
@@ -105,6 +113,9 @@ struct Pod {
   std::vector<Container> containers;
   std::vector<PodClaim> claims;
   std::vector<ContainerWait> waits;
+  std::set<std::string> rules;          // rules_not_counted() of its spec (parse.h)
+  std::vector<PodSelector> keeps_away;  // required anti-affinity
+  std::optional<Labels> labels;         // nullopt: not kept, since it is placed
   Amounts general;  // requests of all other resources, in thousandths, as the scheduler counts them for the pod
 };
 

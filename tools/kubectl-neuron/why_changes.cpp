@@ -75,7 +75,7 @@ class Finder {
  public:
   Finder(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states, const std::vector<Verdict>& verdicts,
          Effort* effort)
-      : pod_(pod), states_(states), verdicts_(verdicts), rules_(rules_for(fleet, pod)), effort_(effort) {
+      : fleet_(fleet), pod_(pod), states_(states), verdicts_(verdicts), rules_(rules_for(fleet, pod)), effort_(effort) {
     groups_ = grouped(states, verdicts);
     all_tried_ = groups_.size() <= kMostGroups;
     if (!all_tried_) groups_.resize(kMostGroups);
@@ -305,22 +305,14 @@ class Finder {
     if (singles.empty()) try_sets(nodes);
   }
 
-  // Whether a pod that moves may go there: to nodes with hardware, or for one without to those that list what it asks
-  // for.
-  static bool is_target(const Pod& pod, const NodeState& to) {
-    Amounts asked = asks_for_hardware(pod) ? pod.general : general_amounts(pod);
-    const bool is_listed = std::ranges::all_of(
-        asked, [&](const auto& entry) { return to.general && to.general->allocatable.contains(entry.first); });
-    const bool has_hardware = !to.node.allocatable.empty() || !to.pools.empty();
-    return is_listed && (has_hardware || !asks_for_hardware(pod));
-  }
-
+  // Not where rules that are not counted could keep it off.
   void try_move(const Pod& pod, const Change& end) {
+    if (!uncounted_rules(fleet_, pod).empty()) return;
     Change move = end;
     move.kind = Kind::pod_moved;
     std::size_t targets = 0;
     for (const NodeState& to : states_) {
-      if (to.node.name == end.node || !is_target(pod, to) || ++targets > kMostTargets) continue;
+      if (to.node.name == end.node || !may_take(to, pod) || ++targets > kMostTargets) continue;
       move.to = to.node.name;
       if (!proves(move)) continue;
       found_.push_back(move);
@@ -379,6 +371,7 @@ class Finder {
     return {};
   }
 
+  const Fleet& fleet_;
   const Pod& pod_;
   const std::vector<NodeState>& states_;
   const std::vector<Verdict>& verdicts_;

@@ -137,6 +137,7 @@ constexpr std::array kScheduler = {
         "the free devices of the node do not satisfy the claims: held, tainted or not offered", ""},
     Row{"timed out trying to allocate devices", "", "the search for devices took too long",
         "ask for a group (class group.neuron.aws.com) instead of a count"},
+    Row{"scheduling gate", "", "no scheduler looks at it before its scheduling gates are removed", ""},
     Row{"waiting for resource claim", "", "a claim of the pod was not made yet", "wait; or make the ResourceClaim"},
     Row{"resourceclaim", "not found", "a claim of the pod does not exist", "make the ResourceClaim"},
     Row{"device class", "does not exist", "a device class of a claim does not exist",

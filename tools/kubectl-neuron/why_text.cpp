@@ -102,9 +102,9 @@ json json_of(const NodeGroup& group) {
   return {{"nodes", names_json(group.nodes)}, {"answer", to_string(group.answer)}, {"obstacles", std::move(obstacles)}};
 }
 
-json json_of(const Change& one, bool devices_alone) {
+json json_of(const Change& one, bool as_counted) {
   json object = {{"kind", to_string(one.kind)},
-                 {"sentence", words_of(one) + (devices_alone ? ", as far as devices go" : "")},
+                 {"sentence", words_of(one) + (as_counted ? ", as far as counted" : "")},
                  {"node", printable(one.node, 400)}};
   if (!one.pods.empty()) object["pods"] = names_json(one.pods);
   if (!one.to.empty()) object["to"] = printable(one.to, 400);
@@ -190,7 +190,8 @@ std::string why_text(const Why& why) {
   add_groups(why.nodes, text);
   if (!why.notes.empty()) text += "\n";
   for (const std::string& note : why.notes) text += note + "\n";
-  const std::string alone = why.devices_alone ? "as far as devices go, " : "";
+  if (!why.not_counted.empty()) text += "\nnot counted: " + some_of(why.not_counted, 20) + "\n";
+  const std::string alone = why.as_counted ? "as far as counted, " : "";
   if (!why.changes.empty()) text += "\n" + alone + "each of these would let it in\n";
   for (const Change& change : why.changes) text += "  " + words_of(change) + "\n";
   const bool stuck = why.changes.empty() && why.all_tried && why.answer == Answer::no && !why.nodes.empty();
@@ -200,7 +201,7 @@ std::string why_text(const Why& why) {
 
 std::string why_json(const Why& why) {
   json changes = json::array();
-  for (const Change& change : why.changes) changes.push_back(json_of(change, why.devices_alone));
+  for (const Change& change : why.changes) changes.push_back(json_of(change, why.as_counted));
   json object = {{"format", "kubectl-neuron-why/1"},
                  {"pod", printable(why.pod, 400)},
                  {"state", to_string(why.state)},
@@ -210,6 +211,7 @@ std::string why_json(const Why& why) {
                  {"messages", list_json(why.messages)},
                  {"scheduler", list_json(why.scheduler)},
                  {"notes", why.notes},
+                 {"not_counted", names_json(why.not_counted)},
                  {"nodes", list_json(why.nodes)},
                  {"changes", std::move(changes)},
                  {"placements", why.placements ? list_json(*why.placements) : json(nullptr)}};

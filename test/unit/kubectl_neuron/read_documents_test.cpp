@@ -146,6 +146,42 @@ TEST(ReadDocuments, SlicesAreParsedAsTheyCome) {
       << "of two pages, once";
 }
 
+TEST(ReadDocuments, RulesOfPodsAreKeptWithoutNames) {
+  constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
+  FakeCluster cluster;
+  fill(cluster, 0);
+  json pod = pod_object("team", "p", "", {{"aws.amazon.com/neuron", 1}});
+  const json term = {{"labelSelector", {{"matchLabels", {{"app", "q"}}}}},
+                     {"namespaceSelector", {{"matchLabels", {{"x", "secret"}}}}}};
+  pod["metadata"]["labels"] = {{"app", "p"}};
+  pod["metadata"]["ownerReferences"] = {{{"kind", "DaemonSet"}, {"name", "d"}}};
+  pod["spec"]["affinity"] = {
+      {"podAffinity", {{kRequired, {{{"labelSelector", {{"matchLabels", {{"x", "secret"}}}}}}}}}},
+      {"podAntiAffinity", {{kRequired, {term}}}}};
+  pod["spec"]["topologySpreadConstraints"] = {
+      {{"whenUnsatisfiable", "DoNotSchedule"}, {"labelSelector", {{"matchLabels", {{"x", "secret"}}}}}}};
+  pod["spec"]["volumes"] = {{{"name", "secret"}, {"persistentVolumeClaim", {{"claimName", "secret"}}}}};
+  pod["spec"]["schedulingGroup"] = {{"podGroupName", "secret"}};
+  pod["spec"]["containers"][0]["ports"] = {{{"name", "secret"}, {"hostPort", 80}}, {{"name", "secret"}}};
+  json placed = pod;
+  placed["metadata"]["name"] = "placed";
+  placed["metadata"]["labels"]["app"] = "secret";
+  placed["spec"]["nodeName"] = "n0";
+  cluster.lists["/api/v1/pods"] = {pod, placed};
+  const Documents documents = read(cluster);
+  EXPECT_THAT(documents.list(Kind::pods).at(0), Not(HasSubstr("secret")));
+  const Fleet fleet = make_fleet(documents);
+  ASSERT_EQ(fleet.pods.size(), 2U);
+  EXPECT_THAT(fleet.pods[0].rules, ElementsAre("gang scheduling", "host ports", "persistent volumes", "pod affinity",
+                                               "pod anti-affinity", "topology spread"));
+  EXPECT_EQ(fleet.pods[0].labels, (Labels{{"app", "p"}}));
+  EXPECT_TRUE(fleet.pods[0].stays);
+  EXPECT_EQ(fleet.pods[1].labels, std::nullopt);
+  ASSERT_EQ(fleet.pods[1].keeps_away.size(), 1U);
+  EXPECT_TRUE(fleet.pods[1].keeps_away[0].any_namespace);
+  EXPECT_EQ(fleet.pods[1].keeps_away[0].rules.at(0).key, "app");
+}
+
 TEST(ReadDocuments, OldServersAreAskedForOlderVersions) {
   FakeCluster cluster;
   fill(cluster, 1);
