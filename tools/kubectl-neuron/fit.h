@@ -182,7 +182,6 @@ void take_general(const Pod& pod, std::int64_t pods, NodeState& state);
 // Rules that could keep the pod, which runs or waits, off nodes and are not looked at: its own and those of placed
 // pods.
 [[nodiscard]] std::vector<std::string> uncounted_rules(const Fleet& fleet, const Pod& pod);
-[[nodiscard]] std::string general_text(const std::string& name, std::int64_t thousandths);  // "1.5", "7.8Gi"
 
 // The claims of the pod, and the resources that are by claim on this node. Obstacles, or none and `devices`.
 [[nodiscard]] std::vector<Obstacle> claim_obstacles(const Fleet& fleet, const Pod& pod, const NodeState& state,
@@ -204,8 +203,9 @@ inline constexpr std::size_t kMostSharing = 256;  // pods of one claim: the API 
 
 // ---- Obstacles as text; names in it are printable
 
-// "4", "2147483647 or more".
-[[nodiscard]] std::string amount_text(std::int64_t amount);
+// As a quantity is written: "4", "2147483647 or more" units; "500m" cpu, "7.8Gi" memory.
+[[nodiscard]] std::string amount_text(std::int64_t units);
+[[nodiscard]] std::string amount_text(const std::string& resource, std::int64_t thousandths);
 
 // One sentence without a full stop: "asks for 4 aws.amazon.com/neuron, 2 of 16 are free; held by a/train-0 (14)".
 [[nodiscard]] std::string words_of(const Obstacle& obstacle);

@@ -21,10 +21,6 @@ bool is_listed_by_nodes_with_it(const std::string& name) {
   return name.find('/') != std::string::npos || name.starts_with("hugepages-");
 }
 
-bool is_bytes(const std::string& name) {
-  return name == "memory" || name == "ephemeral-storage" || name.starts_with("hugepages-");
-}
-
 }  // namespace
 
 Amounts general_amounts(const Pod& pod) {
@@ -130,19 +126,6 @@ std::vector<std::string> uncounted_rules(const Fleet& fleet, const Pod& pod) {
   }
   if (!others.empty()) all.push_back("anti-affinity of pod " + some_of(others, 3));
   return all;
-}
-
-std::string general_text(const std::string& name, std::int64_t thousandths) {
-  constexpr std::array<const char*, 6> kUnits = {"", "Ki", "Mi", "Gi", "Ti", "Pi"};
-  std::int64_t base = kWholeUnit;
-  std::size_t unit = 0;
-  for (; is_bytes(name) && thousandths / base >= 1024 && unit + 1 < kUnits.size(); ++unit) base *= 1024;
-  const std::int64_t rest = thousandths % base / (base / kWholeUnit);
-  std::string text = std::to_string(thousandths / base);
-  if (is_bytes(name)) return text + (rest >= 100 ? "." + std::to_string(rest / 100) : "") + kUnits.at(unit);
-  if (rest == 0) return text;
-  text += "." + std::to_string(kWholeUnit + rest).substr(1);
-  return text.substr(0, text.find_last_not_of('0') + 1);
 }
 
 }  // namespace neuron::fleet

@@ -220,6 +220,7 @@ struct Event {
   std::string message;
   std::string time;  // of the last; RFC 3339
   std::int64_t count = 1;
+  std::string object_uid{};  // "" unknown
 };
 
 struct Fleet {

@@ -323,6 +323,7 @@ Event event_of(const json& object) {
   event.object_kind = text_of(involved, "kind");
   event.object_namespace = text_of(involved, "namespace");
   event.object_name = text_of(involved, "name");
+  event.object_uid = text_of(involved, "uid");
   event.reason = text_of(object, "reason");
   event.message = message_of(object, "message");
   const json& series = member(object, "series");

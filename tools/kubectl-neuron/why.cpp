@@ -17,13 +17,19 @@ bool is_rejection(const Pod& pod) {
                                    pod.reason.starts_with("OutOf") || pod.message.starts_with("Pod was rejected"));
 }
 
+// Not about a predecessor of the same name. The kubelet's events about a static pod have another uid than the pod.
+bool is_about(const Event& event, const Pod& pod) {
+  const bool is_named =
+      event.object_kind == "Pod" && event.object_namespace == pod.pod_namespace && event.object_name == pod.name;
+  const bool is_comparable = !event.object_uid.empty() && !pod.uid.empty() && !pod.stays;
+  return is_named && (!is_comparable || event.object_uid == pod.uid);
+}
+
 // The pod's status, then events by others than the scheduler, newest first; each message once.
 std::vector<std::string> messages_of(const Fleet& fleet, const Pod& pod) {
   std::vector<const Event*> events;
   for (const Event& event : fleet.events) {
-    const bool own =
-        event.object_kind == "Pod" && event.object_namespace == pod.pod_namespace && event.object_name == pod.name;
-    if (own && event.reason != "FailedScheduling") events.push_back(&event);
+    if (is_about(event, pod) && event.reason != "FailedScheduling") events.push_back(&event);
   }
   std::ranges::stable_sort(events, std::greater<>(), [](const Event* event) { return event->time; });
   std::vector<std::string> all;
@@ -45,9 +51,7 @@ std::string scheduler_message(const Fleet& fleet, const Pod& pod) {
   if (!pod.scheduled_message.empty()) return pod.scheduled_message;
   std::string newest, message;
   for (const Event& event : fleet.events) {
-    const bool own =
-        event.object_kind == "Pod" && event.object_namespace == pod.pod_namespace && event.object_name == pod.name;
-    if (!own || event.reason != "FailedScheduling" || event.time < newest) continue;
+    if (!is_about(event, pod) || event.reason != "FailedScheduling" || event.time < newest) continue;
     newest = event.time;
     message = event.message;
   }
