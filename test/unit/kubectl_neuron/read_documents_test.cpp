@@ -138,12 +138,28 @@ TEST(ReadDocuments, SlicesAreParsedAsTheyCome) {
   }
   Documents documents = read_documents(cluster, "", {.reports = true}, {}).value();
   EXPECT_THAT(documents.list(Kind::slices), IsEmpty()) << "no text is kept";
-  EXPECT_EQ(documents.slices.size(), 3U);
+  EXPECT_EQ(documents.parsed.slices.size(), 3U);
+  EXPECT_THAT(documents.unknown, IsEmpty());
   const Fleet fleet = make_fleet(std::move(documents));
   ASSERT_EQ(fleet.pools.size(), 3U);
   EXPECT_EQ(fleet.nodes.at(2).mode, Mode::claims);
   EXPECT_EQ(&*fleet.pools[0].devices.at(0).attributes.begin(), &*fleet.pools[2].devices.at(0).attributes.begin())
       << "of two pages, once";
+}
+
+TEST(ReadDocuments, SlicesThatAreNotUnderstoodAreCountedAsTheyCome) {
+  FakeCluster cluster;
+  fill(cluster, 1);
+  cluster.lists["/apis/resource.k8s.io/v1/resourceslices"] = {
+      {{"metadata", {{"name", "good"}}}, {"spec", json::object()}},
+      {{"metadata", {{"name", "odd"}}}, {"spec", 7}},
+      {{"metadata", {{"name", 8}}}, {"spec", json::object()}}};
+  const std::string said = "2 of 3 resourceslices were not understood, wholly or in part: odd and number 3";
+  Documents whole = read(cluster);
+  EXPECT_THAT(make_fleet(std::move(whole)).unknown, ElementsAre(said));
+  Documents documents = read_documents(cluster, "", {.reports = true}, {}).value();
+  EXPECT_THAT(documents.list(Kind::slices), IsEmpty());
+  EXPECT_THAT(make_fleet(std::move(documents)).unknown, ElementsAre(said));
 }
 
 TEST(ReadDocuments, RulesOfPodsAreKeptWithoutNames) {
