@@ -5,6 +5,7 @@
 #include "test/unit/kubectl_neuron/simulated_fleet.h"
 #include "test/unit/render/json_schema.h"
 #include "tools/kubectl-neuron/commands.h"
+#include "tools/kubectl-neuron/dump.h"
 #include "tools/kubectl-neuron/map.h"
 #include "tools/kubectl-neuron/plan.h"
 #include "tools/kubectl-neuron/top_screen.h"
@@ -207,6 +208,26 @@ TEST(Rules, OfOtherPodsThatKeepItAwayLeaveItInDoubt) {
   expect(true);
   other["status"]["phase"] = "Succeeded";
   expect(false);
+}
+
+TEST(Rules, AnAnonymisedDumpHasThemToo) {
+  json pod = pod_of("w", "", 4), other = pod_of("other", "a", 1);
+  pod["metadata"]["labels"] = {{"squad", "rocket"}};
+  pod["spec"]["volumes"] = {{{"name", "rocket"}, {"persistentVolumeClaim", {{"claimName", "rocket"}}}}};
+  json term = term_of({{"matchLabels", {{"squad", "rocket"}}},
+                       {"matchExpressions", {{{"key", "squad"}, {"operator", "In"}, {"values", {"rocket"}}}}}});
+  term["namespaces"] = {"team"};
+  other["spec"]["affinity"]["podAntiAffinity"][kRequired] = {term};
+  Documents documents;
+  documents.list(Kind::nodes) = {page_of({node_of("a")})};
+  documents.list(Kind::pods) = {page_of({pod, other})};
+  anonymise(documents);
+  EXPECT_THAT(documents.list(Kind::pods).at(0), Not(testing::AnyOf(HasSubstr("rocket"), HasSubstr("squad"))));
+  const Fleet fleet = make_fleet(documents);
+  const auto waiting = std::ranges::find(fleet.pods, "", &Pod::node);
+  ASSERT_NE(waiting, fleet.pods.end());
+  EXPECT_THAT(why(fleet, *waiting).not_counted,
+              ElementsAre("persistent volumes", HasSubstr("anti-affinity of pod namespace-1/pod-")));
 }
 
 TEST(Rules, APodWithSuchRulesIsNotSaidToMove) {
