@@ -33,7 +33,6 @@ constexpr const char* kAttribute = "(attribute)";  // "domain/name"
 constexpr const char* kExpression = "(expression)";
 constexpr const char* kArgument = "(argument)";
 constexpr const char* kVersion = "(version)";
-constexpr const char* kApp = "(app)";        // this project's name, or nothing
 constexpr const char* kDevice = "(device)";  // of a pool
 constexpr const char* kValue = "(value)";    // of an attribute
 
@@ -69,7 +68,7 @@ const Rules& rules_of(Kind kind) {
                           {"status.conditions.message", kSentence}})},
       {Kind::pods,
        with({{"metadata.name", "pod"},
-             {"metadata.labels.app.kubernetes.io/name", kApp},
+             {"metadata.labels", kLabels},
              {"spec.nodeName", "node"},
              {"spec.schedulerName", "scheduler"},
              {"spec.schedulingGates.name", "gate"},
@@ -82,6 +81,12 @@ const Rules& rules_of(Kind kind) {
               "values",
               "node"},
              {"spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", kNothing},
+             {"spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution.labelSelector.matchLabels",
+              kLabels},
+             {"spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution.labelSelector."
+              "matchExpressions",
+              kRule},
+             {"spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution.namespaces", "namespace"},
              {"spec.containers.name", "container"},
              {"spec.containers.image", kImage},
              {"spec.containers.args", kArgument},
@@ -139,7 +144,10 @@ const Rules& rules_of(Kind kind) {
         {"spec.extendedResourceName", kResource},
         {"spec.selectors.cel.expression", kExpression}}},
       {Kind::events,
-       {{"involvedObject.namespace", "namespace"}, {"involvedObject.name", "(involved)"}, {"message", kSentence}}},
+       {{"involvedObject.namespace", "namespace"},
+        {"involvedObject.name", "(involved)"},
+        {"involvedObject.uid", "uid"},
+        {"message", kSentence}}},
   };
   return kRules.at(kind);
 }
@@ -247,7 +255,6 @@ class Anonymiser {
     if (rule == kSentence) return names_.in_sentence(text);
     if (rule == kPlain) return is_plain(text) ? text : names_.in_sentence(text);
     if (rule == kVersion) return text.starts_with("v") ? "v" + public_version(text.substr(1)) : public_version(text);
-    if (rule == kApp) return text.starts_with(kOwnApp) ? kOwnApp : "removed";
     if (rule == kDevice) return core::parse_pool_name(text) ? text : names_.of("device", text);
     if (rule == kValue) return value_of_attribute(text);
     if (rule == kImage) return public_image(text);
@@ -296,6 +303,7 @@ class Anonymiser {
   std::string key_for(const std::string& key) { return is_public_key(key) ? key : names_.of("label", key); }
   std::string value_for(const std::string& key, const std::string& value) {
     if (is_public_value(key, value)) return value;
+    if (key == "app.kubernetes.io/name" && value.starts_with(kOwnApp)) return kOwnApp;
     return names_.of(key == "kubernetes.io/hostname" ? "node" : "value", value);
   }
   void rewrite_labels(json& labels) {

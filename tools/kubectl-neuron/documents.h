@@ -38,11 +38,18 @@ struct AgentAnswer {
   std::optional<report::NodeReport> report{};  // of `body`, which is then ""
 };
 
+// Of pages that parse_slices() has read. Passive data.
+struct ParsedSlices {
+  std::vector<Slice> slices;
+  std::size_t seen = 0;           // objects
+  std::vector<std::string> lost;  // place_of() (parse.h) those that are not understood, wholly or in part
+};
+
 // Passive data. All texts are foreign and bounded.
 struct Documents {
   // By kind: lists as JSON objects {"items": […]}, a page each, without the fields that no command reads (kept_page).
   std::array<std::vector<std::string>, kKinds> lists;
-  std::vector<Slice> slices;                  // of pages that parse_slices() has read: `lists` does not have them
+  ParsedSlices parsed;                        // `lists` does not have these
   std::map<std::string, AgentAnswer> agents;  // by node name
   std::string read_at;                        // RFC 3339
   std::string default_namespace;              // of the context; "" unknown
@@ -122,12 +129,12 @@ struct Page {
 };
 
 // The page in `body`, an API server's answer, with the fields that commands read, and no others: environment variables,
-// annotations, volumes and managed fields of pods are in no document and no dump. Pure. Errors: data_corrupt.
+// annotations, names of volumes and managed fields of pods are in no document and no dump. Pure. Errors: data_corrupt.
 [[nodiscard]] Result<Page> kept_page(Kind kind, std::string_view body);
 
 // Adds the slices of a page, and returns it without its text; nothing where the page cannot be read whole. Pure.
 // Errors: data_corrupt.
-[[nodiscard]] Result<Page> parse_slices(std::string_view page, SliceFacts& facts, std::vector<Slice>& slices);
+[[nodiscard]] Result<Page> parse_slices(std::string_view page, SliceFacts& facts, ParsedSlices& parsed);
 
 // Why a run of kubectl failed, in a sentence: its last words, or that it had none.
 [[nodiscard]] std::string failure_of(const ChildOutcome& kubectl);

@@ -131,7 +131,7 @@ Result<Documents> read_dump(const std::string& path, bool reports) {
       auto page = read_file(directory, file_of(plural_of(kind), number));
       if (!page && page.error().code == ErrorCode::not_found) break;
       if (!page) return fail(std::move(page).error());
-      const bool is_parsed = kind == Kind::slices && reports && parse_slices(*page, facts, documents.slices);
+      const bool is_parsed = kind == Kind::slices && reports && parse_slices(*page, facts, documents.parsed);
       if (!is_parsed) documents.list(kind).push_back(*std::move(page));
     }
   }

@@ -31,16 +31,7 @@ std::optional<std::string> value_of(const LabelRule& rule, const Node& node) {
 }
 
 bool is_met(const LabelRule& rule, const Node& node) {
-  const auto value = value_of(rule, node);
-  const auto listed = [&] { return std::ranges::find(rule.values, *value) != rule.values.end(); };
-  if (rule.op == "In") return value && listed();
-  if (rule.op == "NotIn") return !value || !listed();
-  if (rule.op == "Exists") return value.has_value();
-  if (rule.op == "DoesNotExist") return !value;
-  const auto have = parse_i64(value.value_or(""));
-  const auto bound = rule.values.size() == 1 ? parse_i64(rule.values.front()) : std::nullopt;
-  if (!have || !bound) return false;
-  return rule.op == "Gt" ? *have > *bound : rule.op == "Lt" && *have < *bound;
+  return fleet::is_met(rule, value_of(rule, node));
 }
 
 Obstacle unmet(const LabelRule& rule, const Node& node) {
@@ -125,6 +116,18 @@ Obstacle obstacle(Kind kind, std::string name, std::string detail) {
   one.name = std::move(name);
   one.detail = std::move(detail);
   return one;
+}
+
+bool is_met(const LabelRule& rule, const std::optional<std::string>& value) {
+  const auto listed = [&] { return std::ranges::find(rule.values, *value) != rule.values.end(); };
+  if (rule.op == "In") return value && listed();
+  if (rule.op == "NotIn") return !value || !listed();
+  if (rule.op == "Exists") return value.has_value();
+  if (rule.op == "DoesNotExist") return !value;
+  const auto have = parse_i64(value.value_or(""));
+  const auto bound = rule.values.size() == 1 ? parse_i64(rule.values.front()) : std::nullopt;
+  if (!have || !bound) return false;
+  return rule.op == "Gt" ? *have > *bound : rule.op == "Lt" && *have < *bound;
 }
 
 bool is_doubt(Kind kind) {

@@ -136,6 +136,7 @@ void share_claims(const Pod& pod, const Verdict& verdict, const NodeState& state
 // Rules of the pod about the node: readiness, cordon, taints, labels.
 [[nodiscard]] std::vector<Obstacle> node_obstacles(const Pod& pod, const Node& node);
 [[nodiscard]] bool tolerates(const std::vector<Toleration>& tolerations, const Taint& taint);
+[[nodiscard]] bool is_met(const LabelRule& rule, const std::optional<std::string>& value);
 
 // Resources that the node serves by claims: not allocatable there, and a class has the name.
 [[nodiscard]] bool is_by_claim(const Fleet& fleet, const Node& node, const std::string& resource);
@@ -168,6 +169,8 @@ struct SingleNames {  // devices and cores of containers that ask for one of the
 inline constexpr std::int64_t kWholeUnit = 1000;  // thousandths
 // Fills NodeState::general of states that are parallel to the fleet's nodes.
 void count_general(const Fleet& fleet, std::vector<NodeState>& states);
+// What the node has less of with the pod: also "pods".
+[[nodiscard]] Amounts general_amounts(const Pod& pod);
 [[nodiscard]] std::vector<Obstacle> general_obstacles(const Pod& pod, const NodeState& state);
 // How many such pods the node takes by its general resources; nullopt: any number.
 [[nodiscard]] std::optional<std::int64_t> general_room(const Pod& pod, const NodeState& state);
@@ -176,7 +179,9 @@ void take_general(const Pod& pod, std::int64_t pods, NodeState& state);
 [[nodiscard]] std::vector<std::string> unlisted_resources(const Fleet& fleet, const Pod& pod);
 // Resources that the pod asks for, and that some node with hardware does not list, or hidden pods may hold.
 [[nodiscard]] std::vector<std::string> uncounted_resources(const Fleet& fleet, const Pod& pod);
-[[nodiscard]] std::string general_text(const std::string& name, std::int64_t thousandths);  // "1.5", "7.8Gi"
+// Rules that could keep the pod, which runs or waits, off nodes and are not looked at: its own and those of placed
+// pods.
+[[nodiscard]] std::vector<std::string> uncounted_rules(const Fleet& fleet, const Pod& pod);
 
 // The claims of the pod, and the resources that are by claim on this node. Obstacles, or none and `devices`.
 [[nodiscard]] std::vector<Obstacle> claim_obstacles(const Fleet& fleet, const Pod& pod, const NodeState& state,
@@ -198,8 +203,9 @@ inline constexpr std::size_t kMostSharing = 256;  // pods of one claim: the API 
 
 // ---- Obstacles as text; names in it are printable
 
-// "4", "2147483647 or more".
-[[nodiscard]] std::string amount_text(std::int64_t amount);
+// As a quantity is written: "4", "2147483647 or more" units; "500m" cpu, "7.8Gi" memory.
+[[nodiscard]] std::string amount_text(std::int64_t units);
+[[nodiscard]] std::string amount_text(const std::string& resource, std::int64_t thousandths);
 
 // One sentence without a full stop: "asks for 4 aws.amazon.com/neuron, 2 of 16 are free; held by a/train-0 (14)".
 [[nodiscard]] std::string words_of(const Obstacle& obstacle);

@@ -21,21 +21,17 @@ bool is_listed_by_nodes_with_it(const std::string& name) {
   return name.find('/') != std::string::npos || name.starts_with("hugepages-");
 }
 
-bool is_bytes(const std::string& name) {
-  return name == "memory" || name == "ephemeral-storage" || name.starts_with("hugepages-");
-}
+}  // namespace
 
-Amounts with_pod(const Pod& pod) {
+Amounts general_amounts(const Pod& pod) {
   Amounts all = pod.general;
   all[kPods] = kWholeUnit;
   return all;
 }
 
-}  // namespace
-
 void take_general(const Pod& pod, std::int64_t pods, NodeState& state) {
   if (!state.general) return;
-  for (const auto& [name, amount] : with_pod(pod)) {
+  for (const auto& [name, amount] : general_amounts(pod)) {
     std::int64_t used = 0;
     std::int64_t& free = state.general->free[name];
     const bool is_huge = __builtin_mul_overflow(amount, pods, &used) || __builtin_sub_overflow(free, used, &free);
@@ -54,7 +50,7 @@ void count_general(const Fleet& fleet, std::vector<NodeState>& states) {
 std::vector<Obstacle> general_obstacles(const Pod& pod, const NodeState& state) {
   std::vector<Obstacle> all;
   if (!state.general) return all;
-  for (const auto& [name, asked] : with_pod(pod)) {
+  for (const auto& [name, asked] : general_amounts(pod)) {
     const auto total = state.general->allocatable.find(name);
     const bool is_listed = total != state.general->allocatable.end();
     if (!is_listed && is_listed_by_nodes_with_it(name)) all.push_back(obstacle(Kind::no_resource, name));
@@ -70,7 +66,7 @@ std::vector<Obstacle> general_obstacles(const Pod& pod, const NodeState& state) 
 std::optional<std::int64_t> general_room(const Pod& pod, const NodeState& state) {
   if (!state.general) return std::nullopt;
   std::optional<std::int64_t> room;
-  for (const auto& [name, asked] : with_pod(pod)) {
+  for (const auto& [name, asked] : general_amounts(pod)) {
     if (!state.general->allocatable.contains(name)) continue;
     const std::int64_t own = std::max<std::int64_t>(state.general->free.at(name), 0) / asked;
     room = std::min(room.value_or(own), own);
@@ -99,17 +95,37 @@ std::vector<std::string> uncounted_resources(const Fleet& fleet, const Pod& pod)
   return all;
 }
 
-std::string general_text(const std::string& name, std::int64_t thousandths) {
-  constexpr std::array<const char*, 6> kUnits = {"", "Ki", "Mi", "Gi", "Ti", "Pi"};
-  std::int64_t base = kWholeUnit;
-  std::size_t unit = 0;
-  for (; is_bytes(name) && thousandths / base >= 1024 && unit + 1 < kUnits.size(); ++unit) base *= 1024;
-  const std::int64_t rest = thousandths % base / (base / kWholeUnit);
-  std::string text = std::to_string(thousandths / base);
-  if (is_bytes(name)) return text + (rest >= 100 ? "." + std::to_string(rest / 100) : "") + kUnits.at(unit);
-  if (rest == 0) return text;
-  text += "." + std::to_string(kWholeUnit + rest).substr(1);
-  return text.substr(0, text.find_last_not_of('0') + 1);
+namespace {
+
+bool keeps_away(const Pod& other, const Pod& pod) {
+  return std::ranges::any_of(other.keeps_away, [&](const PodSelector& one) {
+    const bool is_there =
+        one.any_namespace ||
+        (one.namespaces.empty() ? other.pod_namespace == pod.pod_namespace
+                                : std::ranges::find(one.namespaces, pod.pod_namespace) != one.namespaces.end());
+    return is_there && std::ranges::all_of(one.rules, [&](const LabelRule& rule) {
+             if (!pod.labels) return true;
+             const auto label = pod.labels->find(rule.key);
+             return is_met(rule, label == pod.labels->end() ? std::nullopt : std::optional(label->second));
+           });
+  });
+}
+
+}  // namespace
+
+std::vector<std::string> uncounted_rules(const Fleet& fleet, const Pod& pod) {
+  // The first is where it was placed, the second lets pods in, and the API server has added the third to its spec.
+  constexpr std::array<std::string_view, 3> kNone = {"nodeName", "priority", "runtime class"};
+  std::vector<std::string> all, others;
+  for (const std::string& rule : pod.rules) {
+    if (std::ranges::find(kNone, rule) == kNone.end()) all.push_back(rule);
+  }
+  for (const Pod& other : fleet.pods) {
+    const bool is_other = !other.node.empty() && !has_ended(other) && full_name(other) != full_name(pod);
+    if (is_other && keeps_away(other, pod)) others.push_back(full_name(other));
+  }
+  if (!others.empty()) all.push_back("anti-affinity of pod " + some_of(others, 3));
+  return all;
 }
 
 }  // namespace neuron::fleet

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,13 @@ struct LabelRule {
   bool is_field = false;  // matchFields: key is "metadata.name"
 };
 
+// Pods that one with required anti-affinity keeps away from.
+struct PodSelector {
+  std::vector<std::string> namespaces;  // empty: its own, or any
+  bool any_namespace = false;           // chosen by labels of namespaces, which are not read
+  std::vector<LabelRule> rules;         // all of them
+};
+
 struct Container {
   std::string name;
   bool init = false;                // also sidecars
@@ -97,6 +105,7 @@ struct Pod {
   std::string scheduled_since;    // RFC 3339, since when it is False; "" unknown
   std::string scheduler;          // spec.schedulerName
   bool deleting = false;          // has a deletionTimestamp
+  bool stays = false;             // of a DaemonSet, or static: ended, it comes back on its node
   std::vector<std::string> gates;
   Labels node_selector;
   std::vector<std::vector<LabelRule>> node_affinity;  // one of these, each all of its rules; empty: no requirement
@@ -104,6 +113,9 @@ struct Pod {
   std::vector<Container> containers;
   std::vector<PodClaim> claims;
   std::vector<ContainerWait> waits;
+  std::set<std::string> rules;          // rules_not_counted() of its spec (parse.h)
+  std::vector<PodSelector> keeps_away;  // required anti-affinity
+  std::optional<Labels> labels;         // nullopt: not kept, since it is placed
   Amounts general;  // requests of all other resources, in thousandths, as the scheduler counts them for the pod
 };
 
@@ -208,6 +220,7 @@ struct Event {
   std::string message;
   std::string time;  // of the last; RFC 3339
   std::int64_t count = 1;
+  std::string object_uid{};  // "" unknown
 };
 
 struct Fleet {

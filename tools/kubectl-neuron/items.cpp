@@ -71,6 +71,7 @@ void add(Keep& keep, std::string_view path) {
   while (!path.empty()) at = &at->members[std::string(take_until(path, '.'))];
 }
 
+// Below "-" is nothing: of an object it is kept that it is there.
 const std::vector<const char*>& paths_of(Kind kind) {
   static const std::map<Kind, std::vector<const char*>> kPaths = {
       {Kind::nodes,
@@ -83,7 +84,7 @@ const std::vector<const char*>& paths_of(Kind kind) {
         "metadata.uid",
         "metadata.creationTimestamp",
         "metadata.deletionTimestamp",
-        "metadata.labels.app.kubernetes.io/name",
+        "metadata.labels",
         "metadata.ownerReferences.kind",
         "metadata.ownerReferences.name",
         "spec.nodeName",
@@ -91,6 +92,15 @@ const std::vector<const char*>& paths_of(Kind kind) {
         "spec.schedulingGates",
         "spec.nodeSelector",
         "spec.affinity.nodeAffinity",
+        "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution.-",
+        "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution.labelSelector",
+        "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution.namespaces",
+        "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution.namespaceSelector.-",
+        "spec.topologySpreadConstraints.whenUnsatisfiable",
+        "spec.volumes.persistentVolumeClaim.-",
+        "spec.volumes.ephemeral.-",
+        "spec.workloadRef.-",
+        "spec.schedulingGroup.-",
         "spec.tolerations",
         "spec.resourceClaims",
         "spec.overhead",
@@ -100,6 +110,7 @@ const std::vector<const char*>& paths_of(Kind kind) {
         "spec.initContainers.name",
         "spec.initContainers.resources",
         "spec.initContainers.restartPolicy",
+        "spec.initContainers.ports.hostPort",
         "spec.containers.ports",
         "spec.containers.args",
         "spec.containers.image",
@@ -126,40 +137,47 @@ const std::vector<const char*>& paths_of(Kind kind) {
       {Kind::device_classes, {"metadata.name", "spec.selectors", "spec.extendedResourceName"}},
       {Kind::events,
        {"metadata.creationTimestamp", "involvedObject.kind", "involvedObject.namespace", "involvedObject.name",
-        "reason", "message", "lastTimestamp", "eventTime", "series", "count", "type"}},
+        "involvedObject.uid", "reason", "message", "lastTimestamp", "eventTime", "series", "count", "type"}},
   };
   return kPaths.at(kind);
 }
 
-// A name with dots in a path above would be cut.
 Keep keep_of(Kind kind) {
   Keep keep;
   add(keep, "metadata.continue");
-  Keep& item = keep.members["items"];
-  for (const char* path : paths_of(kind)) {
-    constexpr std::string_view kLabel = "app.kubernetes.io/name";
-    const std::string_view text(path);
-    if (text.ends_with(kLabel)) {
-      item.members["metadata"].members["labels"].members[std::string(kLabel)];
-    } else {
-      add(item, text);
-    }
-  }
+  for (const char* path : paths_of(kind)) add(keep.members["items"], path);
   return keep;
 }
 
-bool is_agent(const json& pod) {
-  return kube::text_of(pod, {"metadata", "labels", "app.kubernetes.io/name"}).starts_with("neuron-agent");
+constexpr const char* kApp = "app.kubernetes.io/name";
+
+// Labels of pods that are placed are kept of agents alone, and that one.
+void cut_labels(json& pod) {
+  const bool is_placed = !kube::text_of(pod, {"spec", "nodeName"}).empty();
+  if (!is_placed || kube::text_of(pod, {"status", "phase"}) == "Failed") return;
+  if (!member(pod, "metadata").is_object()) return;
+  const std::string app = kube::text_of(pod, {"metadata", "labels", kApp});
+  json& metadata = pod["metadata"];
+  metadata.erase("labels");
+  if (!app.empty()) metadata["labels"] = {{kApp, app}};
 }
 
 // Arguments and images are those of the agents alone: those of others may hold secrets.
 void cut_pod(json& pod) {
-  if (is_agent(pod) || !pod.is_object() || !pod.contains("spec")) return;
+  cut_labels(pod);
+  const bool is_agent = kube::text_of(pod, {"metadata", "labels", kApp}).starts_with("neuron-agent");
+  if (is_agent || !member(pod, "spec").is_object()) return;
   json& spec = pod["spec"];
-  if (!spec.is_object() || !spec.contains("containers") || !spec["containers"].is_array()) return;
+  if (!spec.contains("containers") || !spec["containers"].is_array()) return;
   for (json& container : spec["containers"]) {
     if (!container.is_object()) continue;
-    for (const char* name : {"args", "image", "ports"}) container.erase(name);
+    for (const char* name : {"args", "image"}) container.erase(name);
+    json hosts = json::array();
+    for (const json& port : kube::list_of(container, "ports")) {
+      if (member(port, "hostPort").is_number()) hosts.push_back({{"hostPort", member(port, "hostPort")}});
+    }
+    container.erase("ports");
+    if (!hosts.empty()) container["ports"] = std::move(hosts);
   }
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <tuple>
@@ -46,7 +47,7 @@ class Maker {
     fleet_.claims = objects(Kind::claims, claim_of);
     for (Template& one : objects(Kind::claim_templates, template_of)) add_template(std::move(one));
     fleet_.events = objects(Kind::events, event_of);
-    for (Slice& one : documents_.slices) add_slice(std::move(one));
+    for (Slice& one : documents_.parsed.slices) add_slice(std::move(one));
     SliceFacts facts;
     for (Slice& one : objects(Kind::slices, [&](const json& object) { return slice_of(object, facts); })) {
       add_slice(std::move(one));
@@ -64,8 +65,9 @@ class Maker {
   template <typename Parse>
   std::vector<std::invoke_result_t<Parse, const json&>> objects(Kind kind, const Parse& parse) {
     std::vector<std::invoke_result_t<Parse, const json&>> all;
+    std::size_t corrupt = 0, count = kind == Kind::slices ? documents_.parsed.seen : 0;
     std::vector<std::string> lost;
-    std::size_t corrupt = 0, count = 0;
+    if (kind == Kind::slices) lost.swap(documents_.parsed.lost);
     for (std::string& page : documents_.list(kind)) {
       const std::size_t before = all.size();
       const auto read = read_items(page, "a list", {}, [&](const json& item) {
@@ -252,14 +254,18 @@ void parse_report(AgentAnswer& answer) {
   }
 }
 
-Result<Page> parse_slices(std::string_view page, SliceFacts& facts, std::vector<Slice>& slices) {
+Result<Page> parse_slices(std::string_view page, SliceFacts& facts, ParsedSlices& parsed) {
   Page read;
-  std::vector<Slice> found;
+  ParsedSlices found;
   TRY_ASSIGN(read.next, read_items(page, "the list of resourceslices", {}, [&](const json& item) {
-               if (has_name(item)) found.push_back(slice_of(item, facts));
+               const std::size_t number = parsed.seen + ++found.seen;
+               if (!is_understood(Kind::slices, item)) found.lost.push_back(place_of(item, number));
+               if (has_name(item)) found.slices.push_back(slice_of(item, facts));
              }));
-  read.items = found.size();
-  slices.insert(slices.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
+  read.items = found.seen;
+  parsed.seen += found.seen;
+  std::ranges::move(found.slices, std::back_inserter(parsed.slices));
+  std::ranges::move(found.lost, std::back_inserter(parsed.lost));
   return read;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/base/parse.h"
+#include "agent/kube/answers.h"
 
 namespace neuron::fleet {
 namespace {
@@ -39,7 +40,10 @@ std::string too_few(const Obstacle& one) {
 }
 
 std::string too_little(const Obstacle& one) {
-  const auto text = [&](std::int64_t value) { return general_text(one.name, value); };
+  const bool is_alike = amount_text(one.name, one.asked) == amount_text(one.name, one.free);  // rounded
+  const auto text = [&](std::int64_t value) {
+    return is_alike ? kube::quantity_text(value / kWholeUnit) : amount_text(one.name, value);
+  };
   if (one.name == "pods") return "the node has as many pods as it takes (" + text(one.total) + ")";
   return "asks for " + text(one.asked) + " " + printable(one.name) + ", " + (one.at_most ? "at most " : "") +
          text(one.free) + " of " + text(one.total) + (one.free == kWholeUnit ? " is free" : " are free");
@@ -203,8 +207,19 @@ int rank_of(Answer answer) {
 
 }  // namespace
 
-std::string amount_text(std::int64_t amount) {
-  return std::to_string(amount) + (amount >= kMostUnits ? " or more" : "");
+std::string amount_text(std::int64_t units) {
+  return units >= kMostUnits ? std::to_string(units) + " or more" : amount_text("", units * kWholeUnit);
+}
+
+std::string amount_text(const std::string& resource, std::int64_t thousandths) {
+  constexpr std::array<const char*, 6> kUnits = {"", "Ki", "Mi", "Gi", "Ti", "Pi"};
+  const bool is_bytes = resource == "memory" || resource == "ephemeral-storage" || resource.starts_with("hugepages-");
+  if (!is_bytes && thousandths % kWholeUnit != 0) return std::to_string(thousandths) + "m";
+  std::int64_t base = kWholeUnit;
+  std::size_t unit = 0;
+  for (; is_bytes && thousandths / base >= 1024 && unit + 1 < kUnits.size(); ++unit) base *= 1024;
+  const std::int64_t tenths = thousandths % base / (base / 10);
+  return std::to_string(thousandths / base) + (tenths > 0 ? "." + std::to_string(tenths) : "") + kUnits.at(unit);
 }
 
 std::string words_of(const Obstacle& obstacle) {

@@ -66,6 +66,24 @@ std::vector<std::vector<LabelRule>> affinity_of(const json& spec) {
   return terms;
 }
 
+constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
+
+// A term without labelSelector is of no pod.
+std::vector<PodSelector> anti_affinity_of(const json& spec) {
+  std::vector<PodSelector> all;
+  for (const json& term : list_of(member(member(spec, "affinity"), "podAntiAffinity"), kRequired)) {
+    const json& labels = member(term, "labelSelector");
+    if (!labels.is_object() || all.size() >= kMostEntries) continue;
+    PodSelector& one = all.emplace_back();
+    one.namespaces = texts_of(list_of(term, "namespaces"));
+    one.any_namespace = member(term, "namespaceSelector").is_object();
+    for (const auto& [key, value] : labels_of(member(labels, "matchLabels")))
+      one.rules.push_back({key, "In", {value}, false});
+    add_rules(one.rules, list_of(labels, "matchExpressions"), false);
+  }
+  return all;
+}
+
 using ReadAmounts = Amounts (*)(const json& object, const std::set<std::string>& more);
 
 Container container_of(const json& object, const std::set<std::string>& more, bool is_init, ReadAmounts read) {
@@ -199,8 +217,6 @@ Amounts general_of(const json& object, const std::set<std::string>& more) {
 
 namespace {
 
-constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
-
 bool has_host_ports(const json& spec) {
   for (const char* list : {"initContainers", "containers"}) {
     for (const json& container : list_of(spec, list)) {
@@ -278,6 +294,9 @@ Pod pod_of(const json& object, const std::set<std::string>& more) {
   pod.uid = text_of(metadata, "uid");
   pod.created = text_of(metadata, "creationTimestamp");
   pod.deleting = member(metadata, "deletionTimestamp").is_string();
+  pod.stays = std::ranges::any_of(list_of(metadata, "ownerReferences"), [](const json& owner) {
+    return text_of(owner, "kind") == "DaemonSet" || text_of(owner, "kind") == "Node";
+  });
   pod.phase = text_of(status, "phase");
   pod.reason = text_of(status, "reason");
   pod.message = message_of(status, "message");
@@ -288,6 +307,9 @@ Pod pod_of(const json& object, const std::set<std::string>& more) {
     pod.scheduled_since = text_of(*scheduled, "lastTransitionTime");
   }
   read_placement(pod, spec);
+  pod.rules = rules_not_counted(spec);
+  pod.keeps_away = anti_affinity_of(spec);
+  if (pod.node.empty() || pod.phase == "Failed") pod.labels = labels_of(member(metadata, "labels"));
   pod.containers = containers_of(spec, more, amounts_of);
   pod.general = general_requests(spec, more);
   read_claims(pod, object);
@@ -301,6 +323,7 @@ Event event_of(const json& object) {
   event.object_kind = text_of(involved, "kind");
   event.object_namespace = text_of(involved, "namespace");
   event.object_name = text_of(involved, "name");
+  event.object_uid = text_of(involved, "uid");
   event.reason = text_of(object, "reason");
   event.message = message_of(object, "message");
   const json& series = member(object, "series");

@@ -134,7 +134,7 @@ class Jobs {
 // One list as it came.
 struct List {
   std::vector<std::string> pages;
-  std::vector<Slice> slices;   // instead of pages
+  ParsedSlices parsed;         // instead of pages
   std::string unknown;         // a sentence; "": it is whole
   std::optional<Error> error;  // why nothing came
 };
@@ -284,7 +284,7 @@ class Reading {
       const MutexLock lock(mutex_);
       errors_.at(static_cast<std::size_t>(kind)) = list.error;
       documents_.list(kind) = std::move(list.pages);
-      if (kind == Kind::slices) documents_.slices = std::move(list.slices);
+      if (kind == Kind::slices) documents_.parsed = std::move(list.parsed);
       if (!list.unknown.empty()) documents_.partial.emplace(plural_of(kind));
       if (!list.unknown.empty()) documents_.unknown.push_back(std::move(list.unknown));
     }
@@ -356,7 +356,7 @@ class Reading {
     TRY_ASSIGN(kube::ApiReply reply, cluster_.get(call, limits_.page));
     if (reply.status != 200) return fail(refusal(reply, call.path));
     if (kind != Kind::slices || !wanted_.reports) return kept_page(kind, reply.body);
-    return parse_slices(reply.body, facts_, list.slices);
+    return parse_slices(reply.body, facts_, list.parsed);
   }
 
   Result<void> check_anything() {

@@ -17,13 +17,19 @@ bool is_rejection(const Pod& pod) {
                                    pod.reason.starts_with("OutOf") || pod.message.starts_with("Pod was rejected"));
 }
 
+// Not about a predecessor of the same name. The kubelet's events about a static pod have another uid than the pod.
+bool is_about(const Event& event, const Pod& pod) {
+  const bool is_named =
+      event.object_kind == "Pod" && event.object_namespace == pod.pod_namespace && event.object_name == pod.name;
+  const bool is_comparable = !event.object_uid.empty() && !pod.uid.empty() && !pod.stays;
+  return is_named && (!is_comparable || event.object_uid == pod.uid);
+}
+
 // The pod's status, then events by others than the scheduler, newest first; each message once.
 std::vector<std::string> messages_of(const Fleet& fleet, const Pod& pod) {
   std::vector<const Event*> events;
   for (const Event& event : fleet.events) {
-    const bool own =
-        event.object_kind == "Pod" && event.object_namespace == pod.pod_namespace && event.object_name == pod.name;
-    if (own && event.reason != "FailedScheduling") events.push_back(&event);
+    if (is_about(event, pod) && event.reason != "FailedScheduling") events.push_back(&event);
   }
   std::ranges::stable_sort(events, std::greater<>(), [](const Event* event) { return event->time; });
   std::vector<std::string> all;
@@ -45,9 +51,7 @@ std::string scheduler_message(const Fleet& fleet, const Pod& pod) {
   if (!pod.scheduled_message.empty()) return pod.scheduled_message;
   std::string newest, message;
   for (const Event& event : fleet.events) {
-    const bool own =
-        event.object_kind == "Pod" && event.object_namespace == pod.pod_namespace && event.object_name == pod.name;
-    if (!own || event.reason != "FailedScheduling" || event.time < newest) continue;
+    if (!is_about(event, pod) || event.reason != "FailedScheduling" || event.time < newest) continue;
     newest = event.time;
     message = event.message;
   }
@@ -111,13 +115,20 @@ bool is_found(const Explanation& one, const std::vector<NodeGroup>& groups) {
   return nodes > 0 && nodes >= static_cast<std::size_t>(std::max(one.nodes, 0));
 }
 
+// What the scheduler says of things that are not looked at here.
+std::vector<std::string> others_of(const Why& why) {
+  std::vector<std::string> all;
+  for (const Explanation& one : why.scheduler) {
+    if (!one.of_hardware && !is_found(one, why.nodes)) all.push_back(one.said);
+  }
+  return all;
+}
+
 // By the verdicts, and by what the scheduler says of things that are not looked at here.
 Answer answer_of(const Fleet& fleet, const Pod& pod, const std::vector<Verdict>& verdicts, const Why& why) {
   if (is_gated(pod)) return Answer::no;
   if (any(verdicts, Answer::yes)) {
-    const bool other = std::ranges::any_of(
-        why.scheduler, [&](const Explanation& one) { return !one.of_hardware && !is_found(one, why.nodes); });
-    return other ? Answer::unknown : Answer::yes;
+    return others_of(why).empty() && why.not_counted.empty() ? Answer::yes : Answer::unknown;
   }
   const bool is_part = any(verdicts, Answer::unknown) || verdicts.empty() || !fleet.nodes_unread.empty();
   return is_part ? Answer::unknown : Answer::no;
@@ -125,18 +136,13 @@ Answer answer_of(const Fleet& fleet, const Pod& pod, const std::vector<Verdict>&
 
 // What the scheduler says of things that are not looked at here stays, whatever is changed; so does what was not
 // counted.
-void note_alone(const Fleet& fleet, const Pod& pod, Why& why) {
-  std::vector<std::string> others;
-  for (const Explanation& one : why.scheduler) {
-    if (!one.of_hardware && !is_found(one, why.nodes)) others.push_back(one.said);
+void note_others(Why& why) {
+  const std::vector<std::string> others = others_of(why);
+  why.as_counted = (!others.empty() || !why.not_counted.empty()) && !why.changes.empty();
+  if (why.as_counted && !others.empty()) {
+    why.notes.push_back("the changes are proved as far as counted: the scheduler also says " + some_of(others) +
+                        ", which is not looked at here");
   }
-  const std::vector<std::string> uncounted = uncounted_resources(fleet, pod);
-  why.devices_alone = (!others.empty() || !uncounted.empty()) && !why.changes.empty();
-  if (!why.devices_alone) return;
-  const std::string head = "the changes are proved as far as devices go: ";
-  if (!others.empty())
-    why.notes.push_back(head + "the scheduler also says " + some_of(others) + ", which is not looked at here");
-  if (!uncounted.empty()) why.notes.push_back(head + some_of(uncounted) + " could not be counted");
 }
 
 std::string summary_of_waiting(const Why& why, const Pod& pod) {
@@ -149,6 +155,7 @@ std::string summary_of_waiting(const Why& why, const Pod& pod) {
     if (group.answer == Answer::yes) fits.insert(fits.end(), group.nodes.begin(), group.nodes.end());
   }
   if (why.answer == Answer::yes) return "it fits now on " + some_of(fits);
+  if (!fits.empty() && others_of(why).empty()) return "as far as counted it fits now on " + some_of(fits);
   if (!fits.empty()) {
     return "its devices fit on " + some_of(fits) + "; the scheduler names reasons that are not looked at here";
   }
@@ -183,11 +190,13 @@ void explain_waiting(const Fleet& fleet, const Pod& pod, Effort* effort, Why& wh
   const std::vector<Verdict> verdicts = fit_all(fleet, question, states, effort);
   why.scheduler = explain_scheduler(scheduler_message(fleet, pod));
   why.nodes = grouped(states, verdicts);
+  why.not_counted = uncounted_rules(fleet, question);
+  for (std::string& name : uncounted_resources(fleet, question)) why.not_counted.push_back(std::move(name));
   why.answer = answer_of(fleet, question, verdicts, why);
   if (why.answer != Answer::yes) note_never(fleet, states, question, why.notes);
   const bool is_gate_unread = is_gated(question) && question.gates.empty();  // no change is known to remove it
   if (!any(verdicts, Answer::yes) && !is_gate_unread) add_changes(fleet, question, states, verdicts, effort, why);
-  note_alone(fleet, question, why);
+  note_others(why);
   if (is_silent(why, pod)) {
     why.notes.push_back("no scheduler has said anything about it: its schedulerName (" +
                         printable(pod.scheduler.empty() ? "default-scheduler" : pod.scheduler) +

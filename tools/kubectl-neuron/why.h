@@ -77,6 +77,8 @@ struct Changes {
 // not apply. Otherwise fit() decides whether the pod fits on `change.node`.
 [[nodiscard]] bool apply(const Change& change, Fleet& rules, Pod& pod, std::vector<NodeState>& states,
                          Effort* effort = nullptr);
+// Whether a pod may move there: to a node with hardware, or for one without to a node that lists all that it asks for.
+[[nodiscard]] bool may_take(const NodeState& to, const Pod& pod);
 // The fleet without nodes and pools, and with those pods alone that have the same schedulerName, where it is not
 // the default.
 [[nodiscard]] Fleet rules_for(const Fleet& fleet, const Pod& pod);
@@ -108,8 +110,9 @@ struct Why {
   std::vector<std::string> notes;  // other sentences: what would never fit, what was not read
   std::vector<NodeGroup> nodes;
   std::vector<Change> changes;
-  bool all_tried = true;       // of the changes
-  bool devices_alone = false;  // the changes give it its devices; what the scheduler names besides stays
+  bool all_tried = true;                 // of the changes
+  std::vector<std::string> not_counted;  // rules and resources that could keep it off, and are not looked at
+  bool as_counted = false;               // of the changes: that, or what the scheduler names besides, stays
   std::optional<std::vector<Placement>> placements;
 };
 [[nodiscard]] Why why(const Fleet& fleet, const Pod& pod, Effort* effort = nullptr);

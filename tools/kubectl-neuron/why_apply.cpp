@@ -193,6 +193,14 @@ bool ask_for(std::int64_t number, const std::string& resource, Fleet& rules, Pod
 
 }  // namespace
 
+bool may_take(const NodeState& to, const Pod& pod) {
+  const bool by_hardware = asks_for_hardware(pod);
+  const Amounts asked = by_hardware ? pod.general : general_amounts(pod);
+  const bool is_listed = std::ranges::all_of(
+      asked, [&](const auto& entry) { return to.general && to.general->allocatable.contains(entry.first); });
+  return is_listed && (!by_hardware || !to.node.allocatable.empty() || !to.pools.empty());
+}
+
 Fleet rules_for(const Fleet& fleet, const Pod& pod) {
   Fleet rules;
   rules.classes = fleet.classes;

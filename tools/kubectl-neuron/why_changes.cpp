@@ -1,8 +1,7 @@
 #include <algorithm>
-#include <array>
+#include <map>
 #include <utility>
 
-#include "agent/base/parse.h"
 #include "tools/kubectl-neuron/why.h"
 
 // The smallest changes: candidates, each tried on copies of the nodes that it touches.
@@ -16,16 +15,70 @@ constexpr std::size_t kMostOfPods = 5;  // changes that end or move pods
 constexpr std::size_t kMostGroups = 40;
 constexpr std::size_t kMostNodes = 200;  // on which pods are tried
 constexpr std::size_t kMostTargets = 100;
+constexpr std::size_t kMostHolders = 64;  // of one node, of which sets are made
+constexpr std::size_t kMostPairs = 300;   // of one node
+constexpr std::size_t kMostTogether = 16;
+constexpr std::size_t kMostSets = 20;
 constexpr int kMostTries = 5000;
+
+// A pod that could end.
+struct Candidate {
+  const Pod* pod = nullptr;
+  std::int64_t hardware = 0;   // units and claims; 0: it has none
+  std::vector<double> shares;  // of each resource that lacks: what it has of that; 1: enough
+
+  [[nodiscard]] double share() const { return shares.empty() ? 0 : *std::ranges::max_element(shares); }
+};
+using Set = std::vector<const Candidate*>;
+
+// A node where pods hold what lacks.
+struct Full {
+  const NodeState* state = nullptr;
+  bool lacks_hardware = false;
+  std::vector<Candidate> pods;  // that hold some of it; those with the least hardware first, then with the least of it
+};
+
+std::int64_t hardware_of(const Pod& pod) {
+  std::int64_t sum = static_cast<std::int64_t>(pod.claims.size());
+  for (const auto& [resource, amount] : scheduled_amounts(pod)) sum += amount;
+  return sum;
+}
+
+// How much has to become free of each resource. Hardware that has two names is not counted by one of them.
+std::map<std::string, double> lacks_of(const NodeState& state, const Verdict& verdict) {
+  std::map<std::string, double> all;
+  for (const Obstacle& one : verdict.obstacles) {
+    const bool is_counted =
+        one.kind == Obstacle::Kind::too_few && one.detail.empty() && (one.name == kEfa || !offers_both_names(state));
+    if (one.kind == Obstacle::Kind::too_little) {
+      all[one.name] = static_cast<double>(one.asked) - static_cast<double>(state.general->free.at(one.name));
+    } else if (is_counted) {
+      all[one.name] = static_cast<double>(one.asked - one.free);
+    }
+  }
+  return all;
+}
+
+// What a set frees is enough as far as it is counted; fit() decides.
+bool may_be_enough(const Full& node, const Set& set) {
+  constexpr double kAlmost = 1 - 1e-9;
+  if (set.empty()) return false;
+  for (std::size_t i = 0; i < set.front()->shares.size(); ++i) {
+    double sum = 0;
+    for (const Candidate* one : set) sum += one->shares[i];
+    if (sum < kAlmost) return false;
+  }
+  return !node.lacks_hardware || std::ranges::any_of(set, [](const Candidate* one) { return one->hardware > 0; });
+}
 
 class Finder {
  public:
   Finder(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states, const std::vector<Verdict>& verdicts,
          Effort* effort)
-      : pod_(pod), states_(states), verdicts_(verdicts), rules_(rules_for(fleet, pod)), effort_(effort) {
+      : fleet_(fleet), pod_(pod), states_(states), verdicts_(verdicts), rules_(rules_for(fleet, pod)), effort_(effort) {
     groups_ = grouped(states, verdicts);
-    if (groups_.size() > kMostGroups) leave_off();
-    if (groups_.size() > kMostGroups) groups_.resize(kMostGroups);
+    all_tried_ = groups_.size() <= kMostGroups;
+    if (!all_tried_) groups_.resize(kMostGroups);
   }
 
   Changes run() {
@@ -46,24 +99,31 @@ class Finder {
   }
 
   // Whether the pod fits on `change.node` after it.
-  bool proves(const Change& change) {
-    if (++tries_ > kMostTries || is_over(effort_)) {
-      leave_off();
-      return false;
-    }
+  bool proves(const Change& change) { return outcome(change) == Answer::yes; }
+
+  Answer outcome(const Change& change) {
+    const Answer answer = ++tries_ > kMostTries || is_over(effort_) ? Answer::unknown : fit_after(change);
+    all_tried_ &= answer != Answer::unknown;
+    return answer;
+  }
+
+  Answer fit_after(const Change& change) {
     std::vector<NodeState> copies;
     for (const std::string& node : {change.node, change.to}) {
       const NodeState* one = node.empty() ? nullptr : state(node);
       if (one != nullptr) copies.push_back(*one);
     }
-    if (copies.empty()) return false;
+    if (copies.empty()) return Answer::no;
     Fleet changed;
     const bool keeps_rules = change.kind == Kind::pods_ended || change.kind == Kind::pod_moved ||
                              change.kind == Kind::uncordon || change.kind == Kind::tolerate;
     if (!keeps_rules) changed = rules_;
     Fleet& rules = keeps_rules ? rules_ : changed;
     Pod pod = pod_;
-    return apply(change, rules, pod, copies, effort_) && fit(rules, pod, copies.front(), effort_).answer == Answer::yes;
+    // Of some pods it is not known what they free.
+    if (!apply(change, rules, pod, copies, effort_))
+      return change.kind == Kind::pods_ended ? Answer::unknown : Answer::no;
+    return fit(rules, pod, copies.front(), effort_).answer;
   }
 
   // Nodes of the group have the same obstacles now; the change is tried on each. After a few in vain it is given up.
@@ -71,8 +131,7 @@ class Finder {
     constexpr std::size_t kInVain = 3;
     change.nodes = 0;
     Change one = change;
-    for (std::size_t i = 0; i < group.nodes.size(); ++i) {
-      if (i >= kMostNodes) break;
+    for (std::size_t i = 0; i < std::min(group.nodes.size(), kMostNodes); ++i) {
       if (change.nodes == 0 && i >= kInVain) {
         leave_off();
         break;
@@ -174,70 +233,86 @@ class Finder {
     if (most > 0 && most < asked) found_.push_back(best);
   }
 
-  // Nodes whose only obstacles are what pods hold.
-  [[nodiscard]] std::vector<const NodeState*> full_nodes() {
-    std::vector<const NodeState*> all;
+  // Nodes whose only obstacles are what pods hold, and where it fits without them.
+  [[nodiscard]] std::vector<Full> full_nodes() {
+    std::vector<Full> all;
     for (std::size_t i = 0; i < states_.size(); ++i) {
       const bool held = verdicts_[i].answer == Answer::no && node_obstacles(pod_, states_[i].node).empty() &&
                         std::ranges::none_of(verdicts_[i].obstacles, [](const Obstacle& one) {
                           return is_of_pod(one.kind) || one.kind == Obstacle::Kind::other_mode ||
                                  one.kind == Obstacle::Kind::no_resource;
                         });
-      if (held) all.push_back(&states_[i]);
+      if (held && all.size() == kMostNodes) leave_off();
+      if (!held || all.size() == kMostNodes) continue;
+      if (Full node = full_node(states_[i], verdicts_[i]); !node.pods.empty()) all.push_back(std::move(node));
     }
-    if (all.size() > kMostNodes) leave_off();
-    if (all.size() > kMostNodes) all.resize(kMostNodes);
     return all;
   }
 
-  static std::int64_t size_of(const Pod& pod) {
-    std::int64_t sum = static_cast<std::int64_t>(pod.claims.size());
-    for (const auto& [resource, amount] : scheduled_amounts(pod)) sum += amount;
-    return sum;
-  }
-
-  [[nodiscard]] std::vector<const Pod*> holders_on(const NodeState& node) const {
-    std::vector<const Pod*> all;
-    for (const Pod& one : node.pods) {
-      if (asks_for_hardware(one) && full_name(one) != full_name(pod_)) all.push_back(&one);
+  // Without pods: nothing that ends there is enough.
+  Full full_node(const NodeState& state, const Verdict& verdict) {
+    Full node{&state, false, {}};
+    const std::map<std::string, double> lacks = lacks_of(state, verdict);
+    for (const Obstacle& one : verdict.obstacles) node.lacks_hardware |= one.kind != Obstacle::Kind::too_little;
+    for (const Pod& pod : state.pods) {
+      if (pod.stays || full_name(pod) == full_name(pod_)) continue;
+      Candidate one{&pod, hardware_of(pod), {}};
+      Amounts amounts = general_amounts(pod);
+      amounts.merge(scheduled_amounts(pod));
+      for (const auto& [name, lack] : lacks) one.shares.push_back(static_cast<double>(amounts[name]) / lack);
+      if ((node.lacks_hardware && one.hardware > 0) || one.share() > 0) node.pods.push_back(std::move(one));
     }
-    std::ranges::stable_sort(all, {}, [](const Pod* one) { return size_of(*one); });
-    return all;
+    if (node.pods.empty() || outcome(ended(node, all_of(node))) == Answer::no) return {};
+    // Those that hold most stay.
+    std::ranges::stable_sort(node.pods, std::greater<>(), [&](const Candidate& one) {
+      return std::pair(node.lacks_hardware ? one.hardware : 0, one.share());
+    });
+    if (node.pods.size() > kMostHolders) node.pods.resize(kMostHolders);
+    std::ranges::stable_sort(node.pods, {}, rank_of);
+    return node;
   }
 
-  Change ended(const NodeState& node, std::vector<std::string> pods) const {
+  static std::pair<std::int64_t, double> rank_of(const Candidate& one) { return {one.hardware, one.share()}; }
+
+  static Set all_of(const Full& node) {
+    Set set;
+    for (const Candidate& one : node.pods) set.push_back(&one);
+    return set;
+  }
+
+  static Change ended(const Full& node, Set set) {
     Change one;
     one.kind = Kind::pods_ended;
-    one.node = node.node.name;
-    one.pods = std::move(pods);
+    one.node = node.state->node.name;
+    std::ranges::sort(set);  // as in node.pods
+    for (const Candidate* each : set) one.pods.push_back(full_name(*each->pod));
     return one;
   }
 
+  bool is_enough(const Full& node, const Set& set) { return may_be_enough(node, set) && proves(ended(node, set)); }
+
   void try_pods() {
-    const std::vector<const NodeState*> nodes = full_nodes();
-    std::vector<std::pair<std::int64_t, Change>> singles;
-    for (const NodeState* node : nodes) {
-      for (const Pod* one : holders_on(*node)) {
-        Change end = ended(*node, {full_name(*one)});
-        if (!proves(end)) continue;
-        singles.emplace_back(size_of(*one), end);
-        break;  // the smallest of the node
-      }
+    const std::vector<Full> nodes = full_nodes();
+    std::vector<std::pair<const Candidate*, Change>> singles;
+    for (const Full& node : nodes) {
+      const auto one = std::ranges::find_if(node.pods, [&](const Candidate& each) { return is_enough(node, {&each}); });
+      if (one != node.pods.end()) singles.emplace_back(&*one, ended(node, {&*one}));
     }
-    std::ranges::stable_sort(singles, {}, [](const auto& one) { return one.first; });
+    std::ranges::stable_sort(singles, {}, [](const auto& single) { return rank_of(*single.first); });
     if (singles.size() > kMostOfPods) singles.resize(kMostOfPods);
-    for (const auto& [size, end] : singles) try_move(end);
-    for (auto& [size, end] : singles) found_.push_back(std::move(end));
-    if (singles.empty()) try_pairs(nodes);
+    for (const auto& [one, end] : singles) try_move(*one->pod, end);
+    for (auto& [one, end] : singles) found_.push_back(std::move(end));
+    if (singles.empty()) try_sets(nodes);
   }
 
-  void try_move(const Change& end) {
+  // Not where rules that are not counted could keep it off.
+  void try_move(const Pod& pod, const Change& end) {
+    if (!uncounted_rules(fleet_, pod).empty()) return;
     Change move = end;
     move.kind = Kind::pod_moved;
     std::size_t targets = 0;
     for (const NodeState& to : states_) {
-      const bool is_other = to.node.name != end.node && (!to.node.allocatable.empty() || !to.pools.empty());
-      if (!is_other || ++targets > kMostTargets) continue;
+      if (to.node.name == end.node || !may_take(to, pod) || ++targets > kMostTargets) continue;
       move.to = to.node.name;
       if (!proves(move)) continue;
       found_.push_back(move);
@@ -245,25 +320,58 @@ class Finder {
     }
   }
 
-  void try_pairs(const std::vector<const NodeState*>& nodes) {
-    std::size_t added = 0;
-    for (const NodeState* node : nodes) {
-      const std::vector<const Pod*> pods = holders_on(*node);
-      const bool done = [&] {
-        for (std::size_t i = 0; i < pods.size(); ++i) {
-          for (std::size_t k = i + 1; k < pods.size(); ++k) {
-            Change end = ended(*node, {full_name(*pods[i]), full_name(*pods[k])});
-            if (!proves(end)) continue;
-            found_.push_back(std::move(end));
-            return true;
-          }
-        }
-        return false;
-      }();
-      if (done && ++added == kMostOfPods) return;
+  // Two pods, or where that is not enough some more.
+  void try_sets(const std::vector<Full>& nodes) {
+    std::vector<Change> sets;
+    for (const Full& node : nodes) {
+      Set set = small_set(node);
+      if (set.size() > 2) {
+        if (Set pair = pair_of(node); !pair.empty()) set = std::move(pair);
+      }
+      if (!set.empty()) sets.push_back(ended(node, set));
+      if (sets.size() == kMostSets) break;
+    }
+    std::ranges::stable_sort(sets, {}, [](const Change& one) { return one.pods.size(); });
+    for (std::size_t i = 0; i < sets.size() && i < kMostOfPods; ++i) {
+      if (sets[i].pods.size() > 2 && sets.front().pods.size() == 2) break;
+      found_.push_back(std::move(sets[i]));
     }
   }
 
+  // All end, and as many as possible stay after all: none of the rest can be left out.
+  Set small_set(const Full& node) {
+    Set set = all_of(node);
+    if (!is_enough(node, set)) {
+      leave_off();
+      return {};
+    }
+    std::ranges::stable_sort(set, {}, [&](const Candidate* one) {
+      return std::pair(node.lacks_hardware ? one->hardware : -one->hardware, one->share());
+    });
+    for (const Candidate* one : Set(set)) {
+      Set rest = set;
+      std::erase(rest, one);
+      if (is_enough(node, rest)) set = std::move(rest);
+    }
+    if (set.size() <= kMostTogether) return set;
+    leave_off();
+    return {};
+  }
+
+  Set pair_of(const Full& node) {
+    std::size_t tried = 0;
+    for (std::size_t i = 0; i < node.pods.size(); ++i) {
+      for (std::size_t k = i + 1; k < node.pods.size(); ++k) {
+        const Set pair = {&node.pods[i], &node.pods[k]};
+        if (!may_be_enough(node, pair)) continue;
+        if (++tried > kMostPairs) return {};
+        if (proves(ended(node, pair))) return pair;
+      }
+    }
+    return {};
+  }
+
+  const Fleet& fleet_;
   const Pod& pod_;
   const std::vector<NodeState>& states_;
   const std::vector<Verdict>& verdicts_;
@@ -275,50 +383,11 @@ class Finder {
   bool all_tried_ = true;
 };
 
-std::string others(const Change& change) {
-  return change.nodes > 1 ? " (or one of " + std::to_string(change.nodes - 1) + " more like it)" : "";
-}
-
 }  // namespace
 
 Changes changes_for(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states,
                     const std::vector<Verdict>& verdicts, Effort* effort) {
   return Finder(fleet, pod, states, verdicts, effort).run();
-}
-
-std::string_view to_string(Kind kind) {
-  constexpr std::array kNames = {"pods_ended",        "pod_moved", "uncordon",        "tolerate",        "gate_removed",
-                                 "default_scheduler", "other_lnc", "claim_not_count", "count_not_claim", "fewer"};
-  return kNames.at(static_cast<std::size_t>(kind));
-}
-
-std::string words_of(const Change& change) {
-  const std::string node = printable(change.node), value = printable(change.value);
-  switch (change.kind) {
-    case Kind::pods_ended:
-      return some_of(change.pods) + (change.pods.size() == 1 ? " ends: it then fits on " : " end: it then fits on ") +
-             node;
-    case Kind::pod_moved:
-      return some_of(change.pods) + " moves from " + node + " to " + printable(change.to) + ": it then fits on " + node;
-    case Kind::uncordon:
-      return "kubectl uncordon " + node + others(change);
-    case Kind::tolerate:
-      return "a toleration of " + value + ": it then fits on " + node + others(change);
-    case Kind::gate_removed:
-      return "its scheduling gates removed: it then fits on " + node + others(change);
-    case Kind::default_scheduler:
-      return "without schedulerName: it then fits on " + node + others(change);
-    case Kind::other_lnc:
-      return "LNC " + value + " on " + node + others(change);
-    case Kind::claim_not_count:
-      return "a claim instead of a count: it then fits on " + node + others(change);
-    case Kind::count_not_claim:
-      return "a count in its limits instead of the claim: it then fits on " + node + others(change);
-    case Kind::fewer:
-      break;
-  }
-  const std::string what = change.resource == "claim" ? "devices in its claim" : printable(change.resource);
-  return "at most " + value + " " + what + ": it then fits on " + node + others(change);
 }
 
 }  // namespace neuron::fleet

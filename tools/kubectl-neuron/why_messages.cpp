@@ -137,6 +137,7 @@ constexpr std::array kScheduler = {
         "the free devices of the node do not satisfy the claims: held, tainted or not offered", ""},
     Row{"timed out trying to allocate devices", "", "the search for devices took too long",
         "ask for a group (class group.neuron.aws.com) instead of a count"},
+    Row{"scheduling gate", "", "no scheduler looks at it before its scheduling gates are removed", ""},
     Row{"waiting for resource claim", "", "a claim of the pod was not made yet", "wait; or make the ResourceClaim"},
     Row{"resourceclaim", "not found", "a claim of the pod does not exist", "make the ResourceClaim"},
     Row{"device class", "does not exist", "a device class of a claim does not exist",
@@ -153,12 +154,33 @@ const Row* find_row(const std::array<Row, N>& rows, std::string_view text) {
 }
 
 const Row* scheduler_row(std::string_view part) {
-  const auto whole = std::ranges::find(kCounted, part.substr(0, part.find(". ")), &Row::has);
+  const auto whole = std::ranges::find(kCounted, part, &Row::has);
   return whole == kCounted.end() ? find_row(kScheduler, part) : &*whole;
 }
 
 Explanation explanation(const Row& row, std::string_view said) {
   return {printable(said, kMostSaid), std::string(row.meaning), std::string(row.advice), 0, row.of_hardware};
+}
+
+// What follows the reasons: "1 Insufficient a. still not schedulable, preemption: 0/1 nodes are available: …".
+constexpr std::array<std::string_view, 4> kTails = {"still not schedulable", "no new claims to deallocate",
+                                                    "deallocation of ResourceClaim completed", "preemption:"};
+
+std::string_view without_tail(std::string_view text) {
+  for (const std::string_view tail : kTails) {
+    for (std::size_t at = text.find(tail); at != std::string_view::npos; at = text.find(tail, at + 1)) {
+      if (at == 0 || text[at - 1] == ' ') text = text.substr(0, at);
+    }
+  }
+  return text.substr(0, text.find_last_not_of("., ") + 1);
+}
+
+// "Insufficient a": the name of a resource is one word, whatever follows.
+std::string_view without_more(std::string_view part) {
+  constexpr std::string_view kHead = "Insufficient ";
+  if (!part.starts_with(kHead)) return part;
+  const std::string_view whole = part.substr(0, part.find(' ', kHead.size()));
+  return whole.substr(0, whole.find_last_not_of(".,;") + 1);
 }
 
 // The parts of "1 Insufficient a, 2 node(s) had untolerated taint {a: b, c: d}": no comma in braces divides.
@@ -197,13 +219,12 @@ std::vector<Explanation> explain_scheduler(std::string_view message) {
   std::string_view rest = message.substr(0, std::min<std::size_t>(message.size(), 8192));
   if (const std::size_t head = rest.find(kHead); head != std::string_view::npos)
     rest.remove_prefix(head + kHead.size());
-  for (const std::string_view tail : {" preemption:", " no new claims to deallocate"})
-    rest = rest.substr(0, rest.find(tail));
-  while (rest.ends_with(".") || rest.ends_with(" ")) rest.remove_suffix(1);
+  rest = without_tail(rest);
   if (rest.empty()) return all;
   for (std::string_view part : parts_of(rest)) {
     if (all.size() == kMostParts) break;
     const int nodes = take_count(part);
+    part = without_more(part);
     const Row* row = scheduler_row(part);
     Explanation one =
         row != nullptr ? explanation(*row, part) : Explanation{printable(part, kMostSaid), "", "", 0, false};

@@ -102,15 +102,19 @@ json json_of(const NodeGroup& group) {
   return {{"nodes", names_json(group.nodes)}, {"answer", to_string(group.answer)}, {"obstacles", std::move(obstacles)}};
 }
 
-json json_of(const Change& one, bool devices_alone) {
+json json_of(const Change& one, bool as_counted) {
   json object = {{"kind", to_string(one.kind)},
-                 {"sentence", words_of(one) + (devices_alone ? ", as far as devices go" : "")},
+                 {"sentence", words_of(one) + (as_counted ? ", as far as counted" : "")},
                  {"node", printable(one.node, 400)}};
   if (!one.pods.empty()) object["pods"] = names_json(one.pods);
   if (!one.to.empty()) object["to"] = printable(one.to, 400);
   if (!one.resource.empty()) object["resource"] = printable(one.resource, 400);
   if (!one.value.empty()) object["value"] = printable(one.value, 400);
   return object;
+}
+
+std::string others(const Change& change) {
+  return change.nodes > 1 ? " (or one of " + std::to_string(change.nodes - 1) + " more like it)" : "";
 }
 
 template <typename T>
@@ -140,6 +144,43 @@ json list_json(const std::vector<T>& values) {
 
 }  // namespace
 
+std::string_view to_string(Change::Kind kind) {
+  constexpr std::array kNames = {"pods_ended",        "pod_moved", "uncordon",        "tolerate",        "gate_removed",
+                                 "default_scheduler", "other_lnc", "claim_not_count", "count_not_claim", "fewer"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+std::string words_of(const Change& change) {
+  const std::string node = printable(change.node), value = printable(change.value);
+  switch (change.kind) {
+    case Change::Kind::pods_ended:
+      if (change.pods.size() > 2)
+        return "end these " + counted(change.pods.size(), "pod") + " on " + node + ": " + some_of(change.pods, 16);
+      return some_of(change.pods) + (change.pods.size() == 1 ? " ends: it then fits on " : " end: it then fits on ") +
+             node;
+    case Change::Kind::pod_moved:
+      return some_of(change.pods) + " moves from " + node + " to " + printable(change.to) + ": it then fits on " + node;
+    case Change::Kind::uncordon:
+      return "kubectl uncordon " + node + others(change);
+    case Change::Kind::tolerate:
+      return "a toleration of " + value + ": it then fits on " + node + others(change);
+    case Change::Kind::gate_removed:
+      return "its scheduling gates removed: it then fits on " + node + others(change);
+    case Change::Kind::default_scheduler:
+      return "without schedulerName: it then fits on " + node + others(change);
+    case Change::Kind::other_lnc:
+      return "LNC " + value + " on " + node + others(change);
+    case Change::Kind::claim_not_count:
+      return "a claim instead of a count: it then fits on " + node + others(change);
+    case Change::Kind::count_not_claim:
+      return "a count in its limits instead of the claim: it then fits on " + node + others(change);
+    case Change::Kind::fewer:
+      break;
+  }
+  const std::string what = change.resource == "claim" ? "devices in its claim" : printable(change.resource);
+  return "at most " + value + " " + what + ": it then fits on " + node + others(change);
+}
+
 std::string why_text(const Why& why) {
   std::string text = "pod " + printable(why.pod, 400) + ": " + why.summary + "\n";
   add_explanations(why.messages, "what the node says", text);
@@ -149,18 +190,18 @@ std::string why_text(const Why& why) {
   add_groups(why.nodes, text);
   if (!why.notes.empty()) text += "\n";
   for (const std::string& note : why.notes) text += note + "\n";
-  const std::string alone = why.devices_alone ? "as far as devices go, " : "";
+  if (!why.not_counted.empty()) text += "\nnot counted: " + some_of(why.not_counted, 20) + "\n";
+  const std::string alone = why.as_counted ? "as far as counted, " : "";
   if (!why.changes.empty()) text += "\n" + alone + "each of these would let it in\n";
   for (const Change& change : why.changes) text += "  " + words_of(change) + "\n";
   const bool stuck = why.changes.empty() && why.all_tried && why.answer == Answer::no && !why.nodes.empty();
-  if (stuck)
-    text += "\nno single change and no end of two pods would let it in (pods without devices were not tried)\n";
+  if (stuck) text += "\nno single change and no end of other pods would let it in\n";
   return text;
 }
 
 std::string why_json(const Why& why) {
   json changes = json::array();
-  for (const Change& change : why.changes) changes.push_back(json_of(change, why.devices_alone));
+  for (const Change& change : why.changes) changes.push_back(json_of(change, why.as_counted));
   json object = {{"format", "kubectl-neuron-why/1"},
                  {"pod", printable(why.pod, 400)},
                  {"state", to_string(why.state)},
@@ -170,6 +211,7 @@ std::string why_json(const Why& why) {
                  {"messages", list_json(why.messages)},
                  {"scheduler", list_json(why.scheduler)},
                  {"notes", why.notes},
+                 {"not_counted", names_json(why.not_counted)},
                  {"nodes", list_json(why.nodes)},
                  {"changes", std::move(changes)},
                  {"placements", why.placements ? list_json(*why.placements) : json(nullptr)}};

@@ -29,6 +29,40 @@ TEST(Advice, ReasonsOfOthersAreNotTakenForOurs) {
   EXPECT_TRUE(only(std::string("Insufficient ") + kNeuron + ". still not schedulable, preemption: 0/1").of_hardware);
 }
 
+TEST(Advice, WhatFollowsTheReasonsIsNoPartOfThem) {
+  // As schedulers of Kubernetes 1.33 to 1.37 write it.
+  constexpr const char* kPreemption =
+      "preemption: 0/3 nodes are available: 1 Preemption is not helpful for scheduling, 2 No preemption victims found "
+      "for incoming pod.";
+  for (const std::string& tail :
+       {std::string(), std::string(" "), std::string(" still not schedulable"), std::string(" ") + kPreemption,
+        std::string(" still not schedulable, ") + kPreemption,
+        std::string(" no new claims to deallocate, ") + kPreemption,
+        std::string(" deallocation of ResourceClaim completed, preemption: not eligible due to a terminating pod."),
+        std::string(" preemption: not eligible due to preemptionPolicy=Never.."),
+        std::string(" something new. And more")}) {
+    const auto parts =
+        explain_scheduler("0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu." + tail);
+    ASSERT_EQ(parts.size(), 2U) << tail;
+    EXPECT_EQ(parts[0].said, "node(s) had untolerated taint(s)");
+    EXPECT_EQ(parts[1].said, "Insufficient cpu") << tail;
+    EXPECT_EQ(parts[1].nodes, 2);
+  }
+  EXPECT_EQ(only("Insufficient acme.example/card. still not schedulable").said, "Insufficient acme.example/card");
+  EXPECT_EQ(
+      explain_scheduler("0/1 nodes are available: 1 cannot allocate all claims. still not schedulable, preemption: 0/1 "
+                        "nodes are available: 1 Preemption is not helpful for scheduling.")
+          .at(0)
+          .said,
+      "cannot allocate all claims");
+  EXPECT_EQ(explain_scheduler(
+                "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/1 nodes "
+                "are available: 1 Preemption is not helpful for scheduling.")
+                .at(0)
+                .said,
+            "pod has unbound immediate PersistentVolumeClaims");
+}
+
 TEST(Advice, TaintsOfNodesThatAreUnwellOrLeaveAreNotToBeTolerated) {
   for (const char* key :
        {"node.kubernetes.io/disk-pressure", "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"}) {
@@ -115,6 +149,24 @@ TEST(State, APodThatWaitsForAnImageOrAVolumeIsToldSo) {
   const Event mount{
       "Pod", "default", "p", "FailedMount", "Unable to attach or mount volumes: data", "2026-01-31T10:00:00Z", 1};
   expect_no(why_of(pod, {mount}), "it is on a and not running yet: a volume cannot be attached or mounted");
+}
+
+TEST(State, EventsOfAPredecessorOfItsNameAreNotItsOwn) {
+  Pod pod = pod_of("p", {{kNeuron, 4}});
+  pod.uid = "new";
+  Event failed{"Pod", "default", "p", "FailedScheduling", "0/1 nodes are available: 1 Insufficient cpu.", "", 1, "old"};
+  EXPECT_TRUE(why_of(pod, {failed}).scheduler.empty());
+  for (const char* uid : {"new", ""}) {
+    failed.object_uid = uid;
+    EXPECT_EQ(why_of(pod, {failed}).scheduler.size(), 1U) << uid;
+  }
+  pod.node = "a";
+  Event mount{"Pod", "default", "p", "FailedMount", "Unable to attach or mount volumes: data", "", 1, "old"};
+  EXPECT_TRUE(why_of(pod, {mount}).messages.empty());
+  Event pulling{"Pod", "default", "p", "Pulling", "Pulling image", "", 1, "old"};
+  EXPECT_EQ(why_of(pod, {pulling}).summary, "it is on a and not running yet: nothing says what it waits for");
+  pod.stays = true;
+  EXPECT_EQ(why_of(pod, {mount}).messages.size(), 1U) << "of a static pod the kubelet knows another uid";
 }
 
 TEST(State, APodThatStartsIsNotSaidToRun) {

@@ -199,5 +199,23 @@ TEST(Fit, HostileNamesAreMadePrintable) {
   EXPECT_EQ(words_of(one).find('\n'), std::string::npos);
 }
 
+TEST(Fit, AmountsAreWrittenAsQuantities) {
+  EXPECT_EQ(amount_text(4), "4");
+  EXPECT_EQ(amount_text(kMostUnits), "2147483647 or more");
+  EXPECT_EQ(amount_text("cpu", 500), "500m");
+  EXPECT_EQ(amount_text("cpu", 1'500), "1500m");
+  EXPECT_EQ(amount_text("cpu", 96'000), "96");
+  constexpr std::int64_t kGiB = (std::int64_t{1} << 30U) * kWholeUnit;
+  EXPECT_EQ(amount_text("memory", 64 * kGiB), "64Gi");
+  EXPECT_EQ(amount_text("hugepages-2Mi", kGiB / 2), "512Mi");
+  EXPECT_EQ(amount_text("ephemeral-storage", 3 * kGiB / 2), "1.5Gi");
+  EXPECT_EQ(amount_text("memory", 0), "0");
+  Obstacle little = obstacle(Obstacle::Kind::too_little, "memory");
+  little.asked = 8 * kGiB + 1024 * kWholeUnit;
+  little.free = 8 * kGiB;
+  little.total = 64 * kGiB;
+  EXPECT_EQ(words_of(little), "asks for 8388609Ki memory, 8Gi of 64Gi are free") << "rounded, they are alike";
+}
+
 }  // namespace
 }  // namespace neuron::fleet::test

@@ -47,7 +47,7 @@ TEST(Plan, CountsProcessorTimeMemoryAndPods) {
   EXPECT_EQ(two.groups[0].nodes[0].pods, 1);
   EXPECT_EQ(two.more, 0);
   EXPECT_EQ(two.groups[0].empty_fleet, 4);
-  EXPECT_THAT(plan_text(two), HasSubstr("28 aws.amazon.com/neuron on a and b: asks for 1.5 cpu, 1 of 4 is free"));
+  EXPECT_THAT(plan_text(two), HasSubstr("28 aws.amazon.com/neuron on a and b: asks for 1500m cpu, 1 of 4 is free"));
   EXPECT_THAT(plan_text(two), HasSubstr("takes (its labels and cpu aside)"));
   EXPECT_TRUE(two.not_counted.empty());
   EXPECT_EQ(exit_status(plan_of(fleet, pod_with(R"(,"cpu":1000)"))), 1);

@@ -138,12 +138,64 @@ TEST(ReadDocuments, SlicesAreParsedAsTheyCome) {
   }
   Documents documents = read_documents(cluster, "", {.reports = true}, {}).value();
   EXPECT_THAT(documents.list(Kind::slices), IsEmpty()) << "no text is kept";
-  EXPECT_EQ(documents.slices.size(), 3U);
+  EXPECT_EQ(documents.parsed.slices.size(), 3U);
+  EXPECT_THAT(documents.unknown, IsEmpty());
   const Fleet fleet = make_fleet(std::move(documents));
   ASSERT_EQ(fleet.pools.size(), 3U);
   EXPECT_EQ(fleet.nodes.at(2).mode, Mode::claims);
   EXPECT_EQ(&*fleet.pools[0].devices.at(0).attributes.begin(), &*fleet.pools[2].devices.at(0).attributes.begin())
       << "of two pages, once";
+}
+
+TEST(ReadDocuments, SlicesThatAreNotUnderstoodAreCountedAsTheyCome) {
+  FakeCluster cluster;
+  fill(cluster, 1);
+  cluster.lists["/apis/resource.k8s.io/v1/resourceslices"] = {
+      {{"metadata", {{"name", "good"}}}, {"spec", json::object()}},
+      {{"metadata", {{"name", "odd"}}}, {"spec", 7}},
+      {{"metadata", {{"name", 8}}}, {"spec", json::object()}}};
+  const std::string said = "2 of 3 resourceslices were not understood, wholly or in part: odd and number 3";
+  Documents whole = read(cluster);
+  EXPECT_THAT(make_fleet(std::move(whole)).unknown, ElementsAre(said));
+  Documents documents = read_documents(cluster, "", {.reports = true}, {}).value();
+  EXPECT_THAT(documents.list(Kind::slices), IsEmpty());
+  EXPECT_THAT(make_fleet(std::move(documents)).unknown, ElementsAre(said));
+}
+
+TEST(ReadDocuments, RulesOfPodsAreKeptWithoutNames) {
+  constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
+  FakeCluster cluster;
+  fill(cluster, 0);
+  json pod = pod_object("team", "p", "", {{"aws.amazon.com/neuron", 1}});
+  const json term = {{"labelSelector", {{"matchLabels", {{"app", "q"}}}}},
+                     {"namespaceSelector", {{"matchLabels", {{"x", "secret"}}}}}};
+  pod["metadata"]["labels"] = {{"app", "p"}};
+  pod["metadata"]["ownerReferences"] = {{{"kind", "DaemonSet"}, {"name", "d"}}};
+  pod["spec"]["affinity"] = {
+      {"podAffinity", {{kRequired, {{{"labelSelector", {{"matchLabels", {{"x", "secret"}}}}}}}}}},
+      {"podAntiAffinity", {{kRequired, {term}}}}};
+  pod["spec"]["topologySpreadConstraints"] = {
+      {{"whenUnsatisfiable", "DoNotSchedule"}, {"labelSelector", {{"matchLabels", {{"x", "secret"}}}}}}};
+  pod["spec"]["volumes"] = {{{"name", "secret"}, {"persistentVolumeClaim", {{"claimName", "secret"}}}}};
+  pod["spec"]["schedulingGroup"] = {{"podGroupName", "secret"}};
+  pod["spec"]["containers"][0]["ports"] = {{{"name", "secret"}, {"hostPort", 80}}, {{"name", "secret"}}};
+  json placed = pod;
+  placed["metadata"]["name"] = "placed";
+  placed["metadata"]["labels"]["app"] = "secret";
+  placed["spec"]["nodeName"] = "n0";
+  cluster.lists["/api/v1/pods"] = {pod, placed};
+  const Documents documents = read(cluster);
+  EXPECT_THAT(documents.list(Kind::pods).at(0), Not(HasSubstr("secret")));
+  const Fleet fleet = make_fleet(documents);
+  ASSERT_EQ(fleet.pods.size(), 2U);
+  EXPECT_THAT(fleet.pods[0].rules, ElementsAre("gang scheduling", "host ports", "persistent volumes", "pod affinity",
+                                               "pod anti-affinity", "topology spread"));
+  EXPECT_EQ(fleet.pods[0].labels, (Labels{{"app", "p"}}));
+  EXPECT_TRUE(fleet.pods[0].stays);
+  EXPECT_EQ(fleet.pods[1].labels, std::nullopt);
+  ASSERT_EQ(fleet.pods[1].keeps_away.size(), 1U);
+  EXPECT_TRUE(fleet.pods[1].keeps_away[0].any_namespace);
+  EXPECT_EQ(fleet.pods[1].keeps_away[0].rules.at(0).key, "app");
 }
 
 TEST(ReadDocuments, OldServersAreAskedForOlderVersions) {

@@ -5,6 +5,7 @@
 #include "test/unit/kubectl_neuron/simulated_fleet.h"
 #include "test/unit/render/json_schema.h"
 #include "tools/kubectl-neuron/commands.h"
+#include "tools/kubectl-neuron/dump.h"
 #include "tools/kubectl-neuron/map.h"
 #include "tools/kubectl-neuron/plan.h"
 #include "tools/kubectl-neuron/top_screen.h"
@@ -113,6 +114,133 @@ TEST(OtherResources, AGateIsNotAllThatKeepsItOff) {
   EXPECT_THAT(changes_of(gated), IsEmpty()) << "the gate stays";
 }
 
+TEST(OtherResources, WithoutItsGateItIsPlainlyLetIn) {
+  json pod = pod_of("w", "", 4, {{"cpu", "1"}});
+  pod["spec"]["schedulingGates"] = {{{"name", "queue"}}};
+  pod["status"]["conditions"] = {{{"type", "PodScheduled"},
+                                  {"status", "False"},
+                                  {"reason", "SchedulingGated"},
+                                  {"message", "Scheduling is blocked due to non-empty scheduling gates"}}};
+  const Why gated = why_of(fleet_of({node_of("a")}, {pod}));
+  EXPECT_THAT(changes_of(gated), ElementsAre("its scheduling gates removed: it then fits on a"));
+  EXPECT_THAT(why_text(gated), AllOf(HasSubstr("\neach of these would let it in\n"), Not(HasSubstr("as far as"))));
+  pod["spec"]["volumes"] = {{{"persistentVolumeClaim", {{"claimName", "data"}}}}};
+  EXPECT_THAT(why_text(why_of(fleet_of({node_of("a")}, {pod}))),
+              HasSubstr("\nas far as counted, each of these would let it in\n"));
+}
+
+// ---- Rules that are not counted
+
+constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
+
+json term_of(const json& selector) {
+  return {{"labelSelector", selector}, {"topologyKey", "kubernetes.io/hostname"}};
+}
+
+void expect_doubt(const json& pod, const std::string& what, const std::vector<json>& others = {}) {
+  std::vector<json> pods = others;
+  pods.push_back(pod);
+  const Why answer = why_of(fleet_of({node_of("a")}, pods));
+  EXPECT_EQ(exit_status(answer), what.empty() ? 0 : 2) << why_text(answer);
+  EXPECT_EQ(answer.summary, what.empty() ? "it fits now on a" : "as far as counted it fits now on a");
+  if (!what.empty()) {
+    EXPECT_THAT(why_text(answer), HasSubstr("\nnot counted: " + what + "\n"));
+    EXPECT_EQ(json::parse(why_json(answer))["not_counted"], json::array({what}));
+  }
+}
+
+TEST(Rules, OfThePodThatAreNotCountedLeaveItInDoubt) {
+  const json plain = pod_of("w", "", 4);
+  expect_doubt(plain, "");
+  json pod = plain;
+  pod["spec"]["affinity"]["podAntiAffinity"][kRequired] = {term_of({{"matchLabels", {{"app", "w"}}}})};
+  expect_doubt(pod, "pod anti-affinity");
+  pod = plain;
+  pod["spec"]["affinity"]["podAffinity"][kRequired] = {term_of({{"matchLabels", {{"app", "db"}}}})};
+  expect_doubt(pod, "pod affinity");
+  pod = plain;
+  pod["spec"]["topologySpreadConstraints"] = {{{"maxSkew", 1}, {"whenUnsatisfiable", "DoNotSchedule"}}};
+  expect_doubt(pod, "topology spread");
+  pod["spec"]["topologySpreadConstraints"][0]["whenUnsatisfiable"] = "ScheduleAnyway";
+  expect_doubt(pod, "");
+  pod = plain;
+  pod["spec"]["volumes"] = {{{"name", "v"}, {"persistentVolumeClaim", {{"claimName", "data-0"}}}}};
+  expect_doubt(pod, "persistent volumes");
+  pod["spec"]["volumes"] = {{{"name", "v"}, {"emptyDir", json::object()}}};
+  expect_doubt(pod, "");
+  pod = plain;
+  pod["spec"]["containers"][0]["ports"] = {{{"containerPort", 80}, {"hostPort", 80}}};
+  expect_doubt(pod, "host ports");
+  pod = plain;
+  pod["spec"].update({{"priority", 1000}, {"runtimeClassName", "kata"}});
+  expect_doubt(pod, "");  // neither keeps it off
+}
+
+TEST(Rules, OfOtherPodsThatKeepItAwayLeaveItInDoubt) {
+  json pod = pod_of("w", "", 4), other = pod_of("other", "a", 1);
+  pod["metadata"]["labels"] = {{"app", "w"}};
+  const auto keep_away = [&](json term) {
+    other["spec"]["affinity"]["podAntiAffinity"][kRequired] = {std::move(term)};
+  };
+  const auto expect = [&](bool doubt) { expect_doubt(pod, doubt ? "anti-affinity of pod team/other" : "", {other}); };
+  keep_away(term_of({{"matchLabels", {{"app", "w"}}}}));
+  expect(true);
+  keep_away(term_of(json::object()));
+  expect(true);
+  keep_away(term_of({{"matchExpressions", {{{"key", "app"}, {"operator", "In"}, {"values", {"v", "w"}}}}}}));
+  expect(true);
+  keep_away(term_of({{"matchLabels", {{"app", "v"}}}}));
+  expect(false);
+  keep_away(term_of({{"matchExpressions", {{{"key", "app"}, {"operator", "DoesNotExist"}}}}}));
+  expect(false);
+  keep_away({{"topologyKey", "zone"}});
+  expect(false);
+  json term = term_of(json::object());
+  term["namespaces"] = {"red"};
+  keep_away(term);
+  expect(false);
+  term["namespaces"] = {"red", "team"};
+  keep_away(term);
+  expect(true);
+  term["namespaces"] = {"red"};
+  term["namespaceSelector"] = {{"matchLabels", {{"squad", "team"}}}};
+  keep_away(term);
+  expect(true);
+  other["status"]["phase"] = "Succeeded";
+  expect(false);
+}
+
+TEST(Rules, AnAnonymisedDumpHasThemToo) {
+  json pod = pod_of("w", "", 4), other = pod_of("other", "a", 1);
+  pod["metadata"]["labels"] = {{"squad", "rocket"}};
+  pod["spec"]["volumes"] = {{{"name", "rocket"}, {"persistentVolumeClaim", {{"claimName", "rocket"}}}}};
+  json term = term_of({{"matchLabels", {{"squad", "rocket"}}},
+                       {"matchExpressions", {{{"key", "squad"}, {"operator", "In"}, {"values", {"rocket"}}}}}});
+  term["namespaces"] = {"team"};
+  other["spec"]["affinity"]["podAntiAffinity"][kRequired] = {term};
+  Documents documents;
+  documents.list(Kind::nodes) = {page_of({node_of("a")})};
+  documents.list(Kind::pods) = {page_of({pod, other})};
+  anonymise(documents);
+  EXPECT_THAT(documents.list(Kind::pods).at(0), Not(testing::AnyOf(HasSubstr("rocket"), HasSubstr("squad"))));
+  const Fleet fleet = make_fleet(documents);
+  const auto waiting = std::ranges::find(fleet.pods, "", &Pod::node);
+  ASSERT_NE(waiting, fleet.pods.end());
+  EXPECT_THAT(why(fleet, *waiting).not_counted,
+              ElementsAre("persistent volumes", HasSubstr("anti-affinity of pod namespace-1/pod-")));
+}
+
+TEST(Rules, APodWithSuchRulesIsNotSaidToMove) {
+  json holder = pod_of("h", "a", 14);
+  const auto ask = [&] {
+    return changes_of(
+        why_of(fleet_of({node_of("a"), node_of("b")}, {pod_of("w", "", 16), holder, pod_of("i", "b", 2)})));
+  };
+  EXPECT_THAT(ask(), Contains("team/h moves from a to b: it then fits on a"));
+  holder["spec"]["volumes"] = {{{"persistentVolumeClaim", {{"claimName", "data"}}}}};
+  EXPECT_THAT(ask(), AllOf(Contains("team/h ends: it then fits on a"), Not(Contains(HasSubstr("team/h moves")))));
+}
+
 TEST(OtherResources, WhatTheSchedulerSaysBesideIsNotPromised) {
   json pod = pod_of("w", "", 4);
   say(pod, "0/1 nodes are available: 1 Insufficient aws.amazon.com/neuron.");
@@ -123,10 +251,10 @@ TEST(OtherResources, WhatTheSchedulerSaysBesideIsNotPromised) {
       "rules.");
   const Why apart = why_of(fleet_of({node_of("a")}, {pod, pod_of("h", "a", 14)}));
   EXPECT_THAT(why_text(apart),
-              AllOf(HasSubstr("\nas far as devices go, each of these would let it in\n"),
+              AllOf(HasSubstr("\nas far as counted, each of these would let it in\n"),
                     HasSubstr("the scheduler also says node(s) didn't match pod anti-affinity rules")));
   const json object = json::parse(why_json(apart));
-  EXPECT_THAT(object["changes"][0]["sentence"].get<std::string>(), HasSubstr(", as far as devices go"));
+  EXPECT_THAT(object["changes"][0]["sentence"].get<std::string>(), HasSubstr(", as far as counted"));
   // Found here too, and so no doubt about the changes that are left.
   pod = pod_of("w", "", 4, {{"cpu", "90"}});
   say(pod, "0/1 nodes are available: 1 Insufficient aws.amazon.com/neuron, 1 Insufficient cpu.");
@@ -152,8 +280,8 @@ TEST(OtherResources, WhereTheyCouldNotBeCountedItIsSaid) {
   json node = node_of("a");
   node["status"]["allocatable"] = {{kNeuron, "16"}};
   const Why answer = why_of(fleet_of({node}, {pod_of("w", "", 4, {{"cpu", "1"}}), pod_of("h", "a", 14)}));
-  EXPECT_THAT(why_text(answer), AllOf(HasSubstr("as far as devices go, each of these would let it in"),
-                                      HasSubstr("cpu could not be counted")));
+  EXPECT_THAT(why_text(answer),
+              AllOf(HasSubstr("as far as counted, each of these would let it in"), HasSubstr("\nnot counted: cpu\n")));
 }
 
 // ---- Nodes and pods that could not be read
