@@ -85,8 +85,8 @@ void add_stranded(const Plan& plan, std::string& text) {
   if (!all) text += "  " + not_known(plan) + "\n";
   if (!all) return;
   for (const Stranded& one : *all) {
-    text += "  " + std::to_string(one.free) + " " + printable(one.unit) + " on " + some_of(one.nodes, 4) + ": " +
-            one.why + "\n";
+    text += "  " + amount_text(one.free) + " " + printable(one.unit) + " on " + some_of(one.nodes, 4) + ": " + one.why +
+            "\n";
   }
 }
 
