@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "tools/kubectl-neuron/manifest.h"
 #include "tools/kubectl-neuron/plan.h"
 
 namespace {

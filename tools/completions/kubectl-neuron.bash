@@ -1,6 +1,6 @@
 # bash completion for kubectl-neuron; `kubectl neuron` has kubectl_complete-neuron
 _kubectl_neuron() {
-  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words='' command=${COMP_WORDS[1]}
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words='' command=${COMP_WORDS[1]} bare=0
   local common='--from -n --namespace --context --kubeconfig --cluster --user --as --as-group --no-color -h --help'
   local -a cluster=()
   local at value
@@ -12,6 +12,13 @@ _kubectl_neuron() {
         ((at + 1 == COMP_CWORD)) || cluster+=("${COMP_WORDS[at]}" "${value/#\~\//$HOME/}")
         ;;
       -n?*) cluster+=("${COMP_WORDS[at]}") ;;
+      -[!-]* | --* | =) ;;
+      *)
+        case ${COMP_WORDS[at - 1]} in
+          = | --from | -o | --output | -n | --namespace | --context | --kubeconfig | --cluster | --user | --as | --as-group) ;;
+          *) ((++bare)) ;;
+        esac
+        ;;
     esac
   done
   COMPREPLY=()
@@ -43,7 +50,10 @@ _kubectl_neuron() {
         words='nodes pods why plan top map dump -h --help --version'
       else
         case $command in
-          nodes) words="-o --output $common" ;;
+          nodes)
+            words="-o --output $common"
+            [[ $current == -* ]] || words=$(kubectl "${cluster[@]}" get nodes -o name 2>/dev/null | sed 's,.*/,,')
+            ;;
           pods) words="-o --output -A --all-namespaces $common" ;;
           why)
             words="-o --output $common"
@@ -51,14 +61,17 @@ _kubectl_neuron() {
             ;;
           plan) words="-f --filename --replicas -o --output $common" ;;
           top) words="--by --sort --filter --interval --once --json $common" ;;
-          map) words="-o --output --force $common" ;;
+          map)
+            words="-o --output --force $common"
+            [[ $current == -* ]] || ((bare == 0)) || words=$(kubectl "${cluster[@]}" get nodes -o name 2>/dev/null | sed 's,.*/,,')
+            ;;
           dump) words="--anonymise $common" ;;
         esac
       fi
       ;;
   esac
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
-  if [[ $command == @(dump|map) && $current != -* ]] && ((${#COMPREPLY[@]} == 0)); then
+  if [[ $command == @(dump|map) && $current != -* ]] && ((${#COMPREPLY[@]} == 0 && bare == 0)); then
     mapfile -t COMPREPLY < <(compgen -f -- "$current")
   fi
 }

@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "agent/base/parse.h"
@@ -152,8 +152,12 @@ const Rules& rules_of(Kind kind) {
   return kRules.at(kind);
 }
 
-bool is_own_driver(std::string_view driver) {
-  return driver.ends_with(".aws.com");
+// Whether the driver of this project published the slice, under whatever name.
+bool is_own_slice(const json& spec) {
+  return std::ranges::any_of(kube::list_of(spec, "devices"), [](const json& device) {
+    const std::string type = kube::text_of(device, {"attributes", "resourceType", "string"});
+    return type.starts_with("neuron_") || type == "efa";
+  });
 }
 
 class Anonymiser {
@@ -166,6 +170,7 @@ class Anonymiser {
         page = kept ? std::move(kept->text) : "";
       }
     }
+    number_names(documents);
     // Nodes first, so that the names of pools are known as theirs; sentences last, once all names are known.
     for (const bool is_last : {false, true}) {
       sentences_ = is_last;
@@ -186,6 +191,31 @@ class Anonymiser {
   }
 
  private:
+  void number_names(const Documents& documents) {
+    std::set<std::string> nodes, namespaces, pods;
+    for (const Kind kind : {Kind::nodes, Kind::pods, Kind::slices}) {
+      for (const std::string& page : documents.list(kind)) {
+        const auto document = kube::parse_object(page, "");
+        if (!document) continue;
+        for (const json& item : kube::list_of(*document, "items")) {
+          const json& metadata = kube::member(item, "metadata");
+          const json& spec = kube::member(item, "spec");
+          if (kind == Kind::slices && is_own_slice(spec)) own_drivers_.insert(kube::text_of(spec, "driver"));
+          if (kind == Kind::slices) continue;
+          (kind == Kind::nodes ? nodes : pods).insert(kube::text_of(metadata, "name"));
+          namespaces.insert(kube::text_of(metadata, "namespace"));
+        }
+      }
+    }
+    names_.number("node", nodes);
+    names_.number("namespace", namespaces);
+    names_.number("pod", pods);
+  }
+
+  [[nodiscard]] bool is_own_driver(const std::string& driver) const {
+    return driver.ends_with(".aws.com") || own_drivers_.contains(driver);
+  }
+
   void rewrite(std::string& text, const Rules& rules) {
     if (text.empty()) return;
     auto document = kube::parse_object(text, "");
@@ -256,13 +286,13 @@ class Anonymiser {
     if (rule == kPlain) return is_plain(text) ? text : names_.in_sentence(text);
     if (rule == kVersion) return text.starts_with("v") ? "v" + public_version(text.substr(1)) : public_version(text);
     if (rule == kDevice) return core::parse_pool_name(text) ? text : names_.of("device", text);
-    if (rule == kValue) return value_of_attribute(text);
+    if (rule == kValue) return is_public_attribute(text) ? text : names_.of("value", text);
     if (rule == kImage) return public_image(text);
     if (rule == kResource) return resource_for(text);
     if (rule == kClass) return is_public_class(text) ? text : names_.of("class", text);
     if (rule == kDriver) return is_public_domain(text) ? text : names_.of("driver", text);
-    if (rule == kAttribute) return is_public_key(text) ? text : names_.of("attribute", text);
-    if (rule == kExpression) return is_public_expression(text) ? text : "removed";
+    if (rule == kAttribute) return names_.of_key("attribute", text);
+    if (rule == kExpression) return names_.in_expression(text, own_drivers_);
     if (rule == kRequest) return request_for(text);
     if (rule == kArgument) return text.starts_with(kTls) ? kTls : "";
     if (rule == kSerial) return names_.of_serial(text);
@@ -271,19 +301,10 @@ class Anonymiser {
     return names_.of(rule, text);
   }
 
-  // The driver's own are of few kinds; others may be anything.
-  std::string value_of_attribute(const std::string& text) {
-    constexpr std::array<std::string_view, 9> kOwn = {"neuron_device", "neuron_core", "neuron_group",
-                                                      "neuron_node",   "efa",         "healthy",
-                                                      "degraded",      "unhealthy",   "unknown"};
-    const bool is_public = is_plain(text) || std::ranges::find(kOwn, text) != kOwn.end() || is_instance_type(text) ||
-                           is_pci_place(text) || is_interface_name(text) || model::parse_family(text) ||
-                           public_version(text) == text;
-    return is_public ? text : names_.of("value", text);
-  }
-
   std::string resource_for(const std::string& text) {
-    return is_core_resource(text) || is_public_key(text) ? text : names_.of("resource", text);
+    constexpr std::string_view kOfClass = "deviceclass.resource.kubernetes.io/";
+    if (text.starts_with(kOfClass)) return std::string(kOfClass) + text_for(text.substr(kOfClass.size()), kClass);
+    return is_core_resource(text) ? text : names_.of_key("resource", text);
   }
   std::string request_for(const std::string& text) {
     const std::size_t slash = text.find('/');
@@ -300,7 +321,7 @@ class Anonymiser {
     amounts = std::move(out);
   }
 
-  std::string key_for(const std::string& key) { return is_public_key(key) ? key : names_.of("label", key); }
+  std::string key_for(const std::string& key) { return names_.of_key("label", key); }
   std::string value_for(const std::string& key, const std::string& value) {
     if (is_public_value(key, value)) return value;
     if (key == "app.kubernetes.io/name" && value.starts_with(kOwnApp)) return kOwnApp;
@@ -334,6 +355,7 @@ class Anonymiser {
   static constexpr const char* kTls = "--metrics-tls-cert";
 
   Replacements names_;
+  std::set<std::string> own_drivers_;
   std::string involved_;
   bool sentences_ = false;
 };

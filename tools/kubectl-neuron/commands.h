@@ -13,6 +13,7 @@ namespace neuron::fleet {
 
 // nodes: a line per node.
 struct NodesOptions {
+  std::vector<std::string> nodes;  // only these; empty: all
   std::string output = "table";
 };
 void add_nodes(CLI::App& command, NodesOptions& own);
@@ -55,7 +56,8 @@ void add_dump(CLI::App& command, DumpOptions& own);
 struct MapOptions {
   std::string format;
   std::string file;
-  bool force = false;  // replaces an existing file
+  std::vector<std::string> nodes;  // only these; empty: all
+  bool force = false;              // replaces an existing file
 };
 void add_map(CLI::App& command, MapOptions& own);
 [[nodiscard]] int run_map(const Options& options, const MapOptions& own);

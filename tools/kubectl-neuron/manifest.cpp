@@ -1,4 +1,4 @@
-#include "tools/kubectl-neuron/manifest.h"
+#include "tools/kubectl-neuron/plan.h"
 
 #include <algorithm>
 #include <optional>

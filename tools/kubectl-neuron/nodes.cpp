@@ -176,13 +176,15 @@ std::string nodes_listing(const Fleet& fleet, Output output) {
 }
 
 void add_nodes(CLI::App& command, NodesOptions& own) {
+  command.add_option("NODE", own.nodes, "Only these nodes")->type_name("");
   add_output(command, own.output);
 }
 
 int run_nodes(const Options& options, const NodesOptions& own) {
-  const auto fleet = read_fleet(options, {.context = false});
+  auto fleet = read_fleet(options, {.context = false});
   if (!fleet) return fail_with(fleet.error());
   print_unknown(*fleet);
+  if (const auto kept = keep_nodes(*fleet, own.nodes); !kept) return fail_with(kept.error());
   const bool is_unknown = !fleet->nodes_unread.empty() && std::ranges::none_of(fleet->nodes, has_hardware);
   return print(nodes_listing(*fleet, output_of(own.output)), is_unknown ? kExitUnknown : kExitOk);
 }

@@ -2,15 +2,19 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 #include <utility>
 
 #include "agent/base/parse.h"
 #include "tools/kubectl-neuron/commands.h"
+#include "tools/kubectl-neuron/counts.h"
 #include "tools/kubectl-neuron/documents.h"
 #include "tools/kubectl-neuron/dump.h"
+#include "tools/kubectl-neuron/fit.h"
 #include "tools/render/style.h"
 
 namespace neuron::fleet {
@@ -64,6 +68,49 @@ Output output_of(const std::string& text) {
   if (text == "wide") return Output::wide;
   if (text == "json") return Output::json;
   return text == "csv" ? Output::csv : Output::table;
+}
+
+namespace {
+
+// Names of nodes with hardware that are close to the one that was typed.
+std::string similar_nodes(const Fleet& fleet, const std::string& name) {
+  constexpr std::size_t kMost = 3, kLongest = 253;
+  std::vector<std::pair<std::size_t, std::string>> near;
+  const std::string wanted = name.substr(0, kLongest);
+  for (const Node& node : fleet.nodes) {
+    if (!has_hardware(node) || node.name.size() > kLongest) continue;
+    const std::size_t distance = edit_distance(wanted, node.name);
+    const bool is_near = distance <= std::max<std::size_t>(2, wanted.size() / 3) || node.name.starts_with(wanted);
+    if (is_near) near.emplace_back(distance, node.name);
+  }
+  std::ranges::sort(near);
+  std::vector<std::string> names;
+  for (const auto& [distance, node] : near) names.push_back(node);
+  names.resize(std::min(names.size(), kMost));
+  return names.empty() ? "" : "; similar: " + some_of(names);
+}
+
+}  // namespace
+
+Result<void> keep_nodes(Fleet& fleet, const std::vector<std::string>& names) {
+  if (names.empty()) return {};
+  std::set<std::string> kept;
+  for (const std::string& typed : names) {
+    const std::string name = typed.starts_with("node/") ? typed.substr(5) : typed;
+    const Node* node = find_node(fleet, name);
+    if (node == nullptr) {
+      return fail(ErrorCode::not_found,
+                  "no node " + printable(name, 260) + " could be read" + similar_nodes(fleet, name));
+    }
+    if (!has_hardware(*node)) {
+      return fail(ErrorCode::failed_precondition,
+                  "node " + printable(name, 260) + " has no Neuron devices and no EFA interfaces");
+    }
+    kept.insert(name);
+  }
+  std::erase_if(fleet.nodes, [&](const Node& node) { return !kept.contains(node.name); });
+  fleet.nodes_unread.clear();  // of others
+  return {};
 }
 
 std::string namespace_of(const Options& options, const Fleet& fleet) {

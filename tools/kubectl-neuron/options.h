@@ -32,6 +32,10 @@ struct Options {
 // The same as a fleet.
 [[nodiscard]] Result<Fleet> read_fleet(const Options& options, Wanted wanted);
 
+// Leaves these nodes alone, as "NAME" or "node/NAME"; all, where none is named. Errors: not_found, with similar names;
+// failed_precondition: it has no hardware.
+[[nodiscard]] Result<void> keep_nodes(Fleet& fleet, const std::vector<std::string>& names);
+
 // The namespace that a pod's name is looked for in: -n, else that of the context, else "default".
 [[nodiscard]] std::string namespace_of(const Options& options, const Fleet& fleet);
 

@@ -29,7 +29,8 @@ class Filling {
   }
 
   // Nodes on which a DaemonSet has a pod.
-  [[nodiscard]] int targets(const Pod& pod) const {
+  [[nodiscard]] std::optional<int> targets(const Pod& pod) const {
+    if (!are_all_nodes()) return std::nullopt;
     return static_cast<int>(
         std::ranges::count_if(states_, [&](const NodeState& state) { return is_target(pod, state.node); }));
   }
@@ -38,10 +39,10 @@ class Filling {
   void place_on_each(GroupPlan& own) {
     std::vector<NodeState> left;
     std::vector<Verdict> why;
-    int placed = 0;
+    int asked = 0, placed = 0;
     for (std::size_t i = 0; i < states_.size(); ++i) {
       if (!is_target(pod_, states_[i].node)) continue;
-      ++own.asked;
+      ++asked;
       const Verdict verdict = fit(rules_, pod_, states_[i], effort_);
       if (verdict.answer == Answer::yes) {
         place_at(i, verdict);
@@ -51,8 +52,9 @@ class Filling {
         why.push_back(verdict);
       }
     }
+    own.asked = are_all_nodes() ? std::optional(asked) : std::nullopt;
     own.placed = known(placed, why);
-    own.obstacles = own.asked > 0 ? grouped(left, why) : grouped(states_, verdicts_);
+    own.obstacles = asked > 0 ? grouped(left, why) : grouped(states_, verdicts_);
   }
 
   bool place_one() {
@@ -68,11 +70,17 @@ class Filling {
     return true;
   }
 
-  std::optional<int> place_up_to(int most) {
-    if (!asks_for_hardware(pod_)) return known(place_plain(most), verdicts_);
+  // `least` says that there may be more of those `most`.
+  Count place_up_to(int most) {
     int count = 0;
-    while (count < most && !is_over(effort_) && place_one()) ++count;
-    return known(count, verdicts_);
+    if (!asks_for_hardware(pod_)) count = place_plain(most);
+    while (asks_for_hardware(pod_) && count < most && !is_over(effort_) && place_one()) ++count;
+    return count < most ? known(count, verdicts_) : Count{count, false};
+  }
+  Count count_up_to(int most) {
+    Count count = place_up_to(most);
+    if (count.pods >= most) count.least = true;
+    return count;
   }
 
   [[nodiscard]] std::vector<NodeCount> where() const {
@@ -110,10 +118,13 @@ class Filling {
     ++placed_[node];
   }
 
-  // Where a node is in doubt, it is not known that there are none.
-  static std::optional<int> known(int count, const std::vector<Verdict>& verdicts) {
+  [[nodiscard]] bool are_all_nodes() const { return !states_.empty() && rules_.nodes_unread.empty(); }
+
+  // Where a node is in doubt, or was not read, there may be more, and it is not known that there are none.
+  [[nodiscard]] Count known(int count, const std::vector<Verdict>& verdicts) const {
     const bool is_doubtful = std::ranges::find(verdicts, Answer::unknown, &Verdict::answer) != verdicts.end();
-    return count == 0 && is_doubtful ? std::nullopt : std::optional(count);
+    const bool least = is_doubtful || is_cut(effort_) || !are_all_nodes();
+    return {count == 0 && least ? std::nullopt : std::optional(count), least};
   }
 
   // Pods without hardware: on nodes without first. Where the general resources are not counted, one may have all.
@@ -143,28 +154,9 @@ class Filling {
   int number_ = 0;
 };
 
-// Without pods and claims. Unhealthy hardware stays so.
-NodeState emptied(NodeState state) {
-  const std::vector<Pod> pods = state.pods;
-  for (const Pod& pod : pods) {
-    if (release(pod, state)) continue;
-    // Which devices its cores were on is not known: as if all were healthy.
-    for (const auto& [resource, units] : state.node.capacity) state.node.allocatable[resource] = units;
-  }
-  state.pods.clear();
-  state.claims.clear();
-  state.pods_hidden = state.claims_hidden = false;
-  if (state.general) state.general->free = state.general->allocatable;
-  for (Pool& pool : state.pools) {
-    for (SliceDevice& device : pool.devices) {
-      std::erase_if(device.taints, [](const Taint& taint) { return taint.key.ends_with("/held"); });
-    }
-  }
-  return state;
-}
-
 Fleet with_manifest(const Fleet& fleet, const Manifest& manifest) {
   Fleet rules = rules_for(fleet, Pod{});
+  rules.nodes_unread = fleet.nodes_unread;
   for (const auto& [name, requests] : manifest.added.claim_templates) rules.claim_templates[name] = requests;
   for (const auto& [name, list] : manifest.added.template_constraints) rules.template_constraints[name] = list;
   const auto name_of = [](const Claim& one) { return std::tie(one.claim_namespace, one.name); };
@@ -247,46 +239,54 @@ PodGroup* first_group(std::vector<PodGroup>& groups) {
   return found == groups.end() ? nullptr : &*found;
 }
 
-// Places the group as far as it goes. Returns whether a doubt is the reason why some are left over.
-bool place_group(const PodGroup& group, Filling& filling, GroupPlan& own, Effort* effort) {
+// Places the group as far as it goes.
+void place_group(const PodGroup& group, Filling& filling, GroupPlan& own, Effort* effort) {
   if (!group.per_node) own.asked = group.replicas;
   if (is_over(effort)) {
     if (group.per_node) own.asked = filling.targets(group.pod);
-    own.placed = std::nullopt;
-    return true;
+    own.placed = {std::nullopt, true};
+    return;
   }
   filling.begin(group.pod);
   if (group.per_node) {
     filling.place_on_each(own);
   } else {
-    own.placed = filling.place_up_to(own.asked);
-    if (own.placed.value_or(0) < own.asked) own.obstacles = grouped(filling.states(), filling.verdicts());
+    own.placed = filling.place_up_to(group.replicas);
+    if (own.placed.pods.value_or(0) < group.replicas) own.obstacles = grouped(filling.states(), filling.verdicts());
     std::erase_if(own.obstacles, [](const NodeGroup& one) { return one.answer == Answer::yes; });  // cut short
   }
   own.nodes = filling.where();
-  return std::ranges::find(own.obstacles, Answer::unknown, &NodeGroup::answer) != own.obstacles.end();
 }
 
-std::optional<int> count_alone(const Fleet& rules, const PodGroup& group, const std::vector<NodeState>& empty,
-                               Effort* effort) {
-  if (is_over(effort)) return std::nullopt;
+// Pods that fit now fit without others too, whatever the search found there.
+void raise_to(Count& empty, int now) {
+  if (now > 0 && empty.pods.value_or(0) < now) empty = {now, true};
+}
+
+Count count_alone(const Fleet& rules, const PodGroup& group, const std::vector<NodeState>& empty, int most,
+                  Effort* effort) {
+  if (is_over(effort)) return {std::nullopt, true};
   Filling alone(rules, empty, effort);
   alone.begin(group.pod);
-  if (!group.per_node) return alone.place_up_to(kMostCounted);
+  if (!group.per_node) return alone.count_up_to(group.replicas + most);
   GroupPlan each;
   alone.place_on_each(each);
   return each.placed;
 }
 
+constexpr Count kUnknown = {std::nullopt, true}, kNoCount = {std::nullopt, false};
+
 // Nothing to place: only what is asked for.
 Plan without_hardware(const std::vector<PodGroup>& groups) {
   Plan result;
+  result.placed = result.more = kNoCount;
   for (const PodGroup& group : groups) {
     GroupPlan& own = result.groups.emplace_back();
     own.pod = full_name(group.pod);
-    own.asked = group.replicas;
     own.has_hardware = false;
-    result.asked += own.asked;
+    own.placed = own.empty_fleet = kNoCount;
+    own.asked = group.per_node ? std::nullopt : std::optional(group.replicas);
+    if (result.asked) result.asked = own.asked ? std::optional(*result.asked + *own.asked) : std::nullopt;
   }
   add_notes(groups, result.notes);
   return result;
@@ -297,7 +297,7 @@ void add_not_counted(const Fleet& fleet, const std::vector<PodGroup>& groups, Pl
   for (const PodGroup& group : groups) {
     for (const std::string& one : uncounted_resources(fleet, group.pod)) names.insert(one);
     names.insert(group.not_counted.begin(), group.not_counted.end());
-    if (fleet.nodes.empty()) continue;
+    if (fleet.nodes.empty() || !fleet.nodes_unread.empty()) continue;
     const std::vector<std::string> unlisted = unlisted_resources(fleet, group.pod);
     if (unlisted.empty()) continue;
     result.no_such_resource = true;
@@ -308,25 +308,48 @@ void add_not_counted(const Fleet& fleet, const std::vector<PodGroup>& groups, Pl
 }
 
 // Beyond what is asked for.
-void add_more(const Fleet& rules, const Pod& pod, Filling& filling, Effort* effort, Plan& result) {
+void add_more(const Fleet& rules, const PodGroup& group, Filling& filling, int most, Effort* effort, Plan& result) {
+  const Pod& pod = group.pod;
   result.more_of = full_name(pod);
   for (const auto& [name, amount] : pod.general) result.aside.push_back(name);
-  result.more = std::nullopt;
+  result.more = kUnknown;
   if (!is_over(effort)) {
     filling.begin(pod);
-    result.more = filling.place_up_to(kMostCounted);
+    result.more = filling.count_up_to(most);
   }
-  result.stranded = all_stranded(rules, pod, filling, effort);
-  result.types = counts_by_type(rules, pod, effort);
+  const bool is_any_known = !filling.states().empty() || rules.nodes_unread.empty();
+  if (is_any_known) result.stranded = all_stranded(rules, pod, filling, effort);
+}
+
+void add_sums(Plan& result) {
+  bool is_unknown = false;
+  result.placed.pods = 0;
+  for (const GroupPlan& own : result.groups) {
+    result.asked = result.asked && own.asked ? std::optional(*result.asked + *own.asked) : std::nullopt;
+    *result.placed.pods += own.placed.pods.value_or(0);
+    result.placed.least |= own.placed.least;
+    is_unknown |= !own.placed.pods;
+  }
+  if (is_unknown && result.placed == 0) result.placed = kUnknown;
+}
+
+Answer answer_of(const std::vector<GroupPlan>& groups) {
+  Answer answer = Answer::yes;
+  for (const GroupPlan& own : groups) {
+    if (own.asked && own.placed == own.asked && (own.asked > 0 || own.obstacles.empty() || !own.has_hardware)) continue;
+    if (!own.placed.least) return Answer::no;  // also a DaemonSet's whose rules no node meets
+    answer = Answer::unknown;
+  }
+  return answer;
 }
 
 }  // namespace
 
-Plan plan(const Fleet& fleet, const Manifest& manifest, int replicas, Effort* effort) {
+Plan plan(const Fleet& fleet, const Manifest& manifest, int replicas, Effort* effort, int most) {
   std::vector<PodGroup> groups = manifest.groups;
-  const auto has_hardware = [](const PodGroup& group) { return asks_for_hardware(group.pod); };
-  if (std::ranges::none_of(groups, has_hardware)) return without_hardware(groups);
+  if (std::ranges::none_of(groups, asks_for_hardware, &PodGroup::pod)) return without_hardware(groups);
   Plan result;
+  result.more = kNoCount;
   PodGroup* const first = first_group(groups);
   if (replicas > 0 && first != nullptr) first->replicas = replicas;
   for (PodGroup& group : groups) group.pod.scheduler.clear();
@@ -334,34 +357,39 @@ Plan plan(const Fleet& fleet, const Manifest& manifest, int replicas, Effort* ef
   std::vector<NodeState> states = node_states(fleet);
   count_general(fleet, states);
   add_not_counted(fleet, groups, result);
+  if (states.empty()) result.no_nodes = fleet.nodes_unread.empty() ? "no node is listed" : "no node could be read";
   std::vector<NodeState> empty;
   for (const NodeState& state : states) empty.push_back(emptied(state));
-  bool doubt = states.empty() || !fleet.nodes_unread.empty(), nowhere = false;
   Filling filling(rules, std::move(states), effort);
   for (const PodGroup& group : groups) {
     GroupPlan& own = result.groups.emplace_back();
     own.pod = full_name(group.pod);
-    own.has_hardware = has_hardware(group);
-    doubt |= place_group(group, filling, own, effort);
-    if (own.has_hardware) own.empty_fleet = count_alone(rules, group, empty, effort);
-    nowhere |= group.per_node && own.has_hardware && own.asked == 0;
-    result.asked += own.asked;
-    result.placed += own.placed.value_or(0);
+    own.has_hardware = asks_for_hardware(group.pod);
+    place_group(group, filling, own, effort);
+  }
+  add_sums(result);
+  result.answer = answer_of(result.groups);
+  if (first != nullptr) add_more(rules, *first, filling, most, effort, result);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    GroupPlan& own = result.groups[i];
+    own.empty_fleet = own.has_hardware ? count_alone(rules, groups[i], empty, most, effort) : kNoCount;
+    const int now = own.placed.pods.value_or(0) + (&groups[i] == first ? result.more.pods.value_or(0) : 0);
+    if (own.has_hardware) raise_to(own.empty_fleet, now);
   }
   if (first != nullptr) {
-    add_more(rules, first->pod, filling, effort, result);
+    result.types = counts_by_type(rules, first->pod, first->replicas + most, effort);
   } else if (replicas > 0) {
     result.notes.emplace_back("--replicas is of no use: a DaemonSet has a pod on each node");
   }
   add_notes(manifest.groups, result.notes);
+  if (!fleet.nodes_unread.empty()) {
+    result.notes.push_back(printable(fleet.nodes_unread, 400) + "; what those take is not known");
+  }
   result.was_cut = is_cut(effort);
   if (result.was_cut) {
-    doubt = true;
     result.notes.push_back("the search ended after " + std::to_string(effort->limit().count()) +
                            " s: the numbers are the least, and more may fit");
   }
-  const bool fits = result.placed >= result.asked && !nowhere;
-  result.answer = fits ? Answer::yes : doubt ? Answer::unknown : Answer::no;
   return result;
 }
 

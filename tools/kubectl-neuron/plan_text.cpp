@@ -21,31 +21,29 @@ using nlohmann::json;
 constexpr std::size_t kMostNodes = 20;
 constexpr std::size_t kMostGroups = 8;
 
-std::string number(int count) {
-  return std::to_string(count) + (count >= kMostCounted ? " or more" : "");
-}
-
 std::string not_known(const Plan& plan) {
   return plan.was_cut ? "not tried: the time limit was reached" : "not known";
 }
 
-bool is_anything_known(const Plan& plan) {
-  return std::ranges::any_of(plan.groups, [](const GroupPlan& group) { return group.placed.has_value(); });
+std::string number(const Plan& plan, const Count& count) {
+  if (!count.pods) return not_known(plan);
+  return (count.least ? "at least " : "") + std::to_string(*count.pods);
+}
+
+// "4 of 5 pods", "at least 4 of 5 pods"; asked: not known of a DaemonSet whose nodes are not all known.
+std::string number_of(const Plan& plan, const Count& count, const std::optional<int>& asked) {
+  return number(plan, count) + (asked ? " of " + counted(*asked, "pod") : count == 1 ? " pod" : " pods");
 }
 
 void add_group(const Plan& plan, const GroupPlan& group, std::string& text) {
   text += "\n" + printable(group.pod, 400) + ": ";
-  if (group.placed) {
-    text += std::to_string(*group.placed) + " of " + counted(group.asked, "pod") +
-            (*group.placed == 1 ? " fits" : " fit") + " now";
+  if (group.placed.pods) {
+    text += number_of(plan, group.placed, group.asked) + (group.placed == 1 ? " fits" : " fit") + " now";
   } else {
-    text += "it is not known how many of " + counted(group.asked, "pod") + " fit now" +
+    text += "it is not known how many " + (group.asked ? "of " + counted(*group.asked, "pod") : "pods") + " fit now" +
             (plan.was_cut ? ": the time limit was reached" : "");
   }
-  if (group.has_hardware) {
-    text +=
-        "; on the same nodes without other pods " + (group.empty_fleet ? number(*group.empty_fleet) : not_known(plan));
-  }
+  if (group.has_hardware) text += "; on the same nodes without other pods " + number(plan, group.empty_fleet);
   text += "\n";
   for (std::size_t i = 0; i < group.nodes.size() && i < kMostNodes; ++i) {
     text += "  " + printable(group.nodes[i].node) + ": " + counted(group.nodes[i].pods, "pod") + "\n";
@@ -66,43 +64,43 @@ void add_types(const Plan& plan, std::string& text) {
   if (plan.types.empty()) return;
   std::vector<TypeCount> sorted = plan.types;
   std::erase_if(sorted, [](const TypeCount& one) { return one.pods == 0; });
-  std::ranges::stable_sort(sorted, std::greater<>(), &TypeCount::pods);
+  const auto key = [](const TypeCount& one) { return std::pair(one.pods.pods, one.pods.least); };
+  std::ranges::stable_sort(sorted, std::greater<>(), key);
   std::vector<std::string> aside = {"labels"};
   aside.insert(aside.end(), plan.aside.begin(), plan.aside.end());
   text += "\nan empty node of these types takes (its " + some_of(aside, 8) + " aside)\n";
   for (std::size_t i = 0; i < sorted.size();) {
     std::vector<std::string> names;
-    const std::optional<int> pods = sorted[i].pods;
-    for (; i < sorted.size() && sorted[i].pods == pods; ++i) names.push_back(sorted[i].type);
-    text += "  " + (pods ? std::to_string(*pods) : not_known(plan)) + ": " + some_of(names, 8) + "\n";
+    const TypeCount first = sorted[i];
+    for (; i < sorted.size() && key(sorted[i]) == key(first); ++i) names.push_back(sorted[i].type);
+    text += "  " + number(plan, first.pods) + ": " + some_of(names, 8) + "\n";
   }
   if (sorted.empty()) text += "  none: " + plan.types.back().why + "\n";
 }
 
 void add_stranded(const Plan& plan, std::string& text) {
   const auto& all = plan.stranded;
-  if (all && all->empty()) return;
+  if (plan.more_of.empty() || (all && all->empty())) return;
   text += "\nfree, and of no use to the next pod\n";
   if (!all) text += "  " + not_known(plan) + "\n";
   if (!all) return;
   for (const Stranded& one : *all) {
-    text += "  " + std::to_string(one.free) + " " + printable(one.unit) + " on " + some_of(one.nodes, 4) + ": " +
-            one.why + "\n";
+    text += "  " + amount_text(one.free) + " " + printable(one.unit) + " on " + some_of(one.nodes, 4) + ": " + one.why +
+            "\n";
   }
 }
 
 std::string first_line(const Plan& plan) {
-  std::string text = plan.answer == Answer::yes  ? "fits: "
-                     : plan.answer == Answer::no ? "does not fit: "
-                                                 : "cannot tell: ";
-  if (!is_anything_known(plan)) return text + not_known(plan);
-  text += std::to_string(plan.placed) + " of " + counted(plan.asked, "pod");
-  if (plan.more_of.empty()) return text;
+  const std::string answer = plan.answer == Answer::yes  ? "fits"
+                             : plan.answer == Answer::no ? "does not fit"
+                                                         : "cannot tell";
+  if (!plan.placed.pods && plan.answer == Answer::no) return answer + "; it is not known how many pods do";
+  if (!plan.placed.pods) return answer + ": " + (plan.no_nodes.empty() ? not_known(plan) : plan.no_nodes);
+  const std::string text = answer + ": " + number_of(plan, plan.placed, plan.asked);
+  if (plan.more_of.empty() || plan.more == 0) return text;
   const std::string of = printable(plan.more_of, 400);
-  if (!plan.more) return text + "; more of " + of + ": " + not_known(plan);
-  if (*plan.more == 0) return text;
-  return text + "; " + (*plan.more >= kMostCounted ? "at least " : "") + std::to_string(*plan.more) + " more of " + of +
-         " would fit";
+  if (!plan.more.pods) return text + "; more of " + of + ": " + not_known(plan);
+  return text + "; " + number(plan, plan.more) + " more of " + of + " would fit";
 }
 
 json names_json(const std::vector<std::string>& names) {
@@ -125,6 +123,12 @@ json count_json(const std::optional<int>& count) {
   return count ? json(*count) : json();
 }
 
+// A member, and beside it whether it is only the least.
+void add_count(json& object, const std::string& name, const Count& count) {
+  object[name] = count_json(count.pods);
+  object[name + "_least"] = count.least;
+}
+
 json stranded_json(const std::optional<std::vector<Stranded>>& stranded) {
   if (!stranded) return {};
   json all = json::array();
@@ -138,12 +142,14 @@ json stranded_json(const std::optional<std::vector<Stranded>>& stranded) {
 json group_json(const GroupPlan& group) {
   json nodes = json::array();
   for (const NodeCount& one : group.nodes) nodes.push_back({{"node", printable(one.node, 400)}, {"pods", one.pods}});
-  return {{"pod", printable(group.pod, 400)},
-          {"asked", group.asked},
-          {"placed", count_json(group.placed)},
-          {"nodes", std::move(nodes)},
-          {"empty_fleet", count_json(group.empty_fleet)},
-          {"obstacles", obstacles_json(group.obstacles)}};
+  json object = {{"pod", printable(group.pod, 400)},
+                 {"asked", count_json(group.asked)},
+                 {"asks_for_hardware", group.has_hardware},
+                 {"nodes", group.has_hardware ? std::move(nodes) : json()},
+                 {"obstacles", obstacles_json(group.obstacles)}};
+  add_count(object, "placed", group.placed);
+  add_count(object, "empty_fleet", group.empty_fleet);
+  return object;
 }
 
 }  // namespace
@@ -165,18 +171,18 @@ std::string plan_json(const Plan& plan) {
   json groups = json::array(), types = json::array();
   for (const GroupPlan& group : plan.groups) groups.push_back(group_json(group));
   for (const TypeCount& one : plan.types) {
-    types.push_back({{"type", one.type}, {"pods", count_json(one.pods)}, {"why", one.why}});
+    add_count(types.emplace_back(json{{"type", one.type}, {"why", one.why}}), "pods", one.pods);
   }
-  const json object = {{"format", "kubectl-neuron-plan/1"},
-                       {"answer", to_string(plan.answer)},
-                       {"asked", plan.asked},
-                       {"placed", is_anything_known(plan) ? json(plan.placed) : json()},
-                       {"more", count_json(plan.more)},
-                       {"groups", std::move(groups)},
-                       {"types", std::move(types)},
-                       {"stranded", stranded_json(plan.stranded)},
-                       {"not_counted", names_json(plan.not_counted)},
-                       {"notes", plan.notes}};
+  json object = {{"format", "kubectl-neuron-plan/1"},
+                 {"answer", to_string(plan.answer)},
+                 {"asked", count_json(plan.asked)},
+                 {"groups", std::move(groups)},
+                 {"types", std::move(types)},
+                 {"stranded", stranded_json(plan.stranded)},
+                 {"not_counted", names_json(plan.not_counted)},
+                 {"notes", plan.notes}};
+  add_count(object, "placed", plan.placed);
+  add_count(object, "more", plan.more);
   return object.dump(2, ' ', true, json::error_handler_t::replace) + "\n";
 }
 

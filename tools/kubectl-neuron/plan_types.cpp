@@ -9,13 +9,12 @@
 #include "plugin/dra/slices/pool.h"
 #include "tools/kubectl-neuron/plan.h"
 
-// Capacity of empty nodes of the instance types. Their pools are made by the driver's own code.
+// Capacity of empty nodes, of the fleet and of the instance types. Pools of the latter are made by the driver's own
+// code.
 namespace neuron::fleet {
 namespace {
 
 namespace dra = plugin::dra;
-
-constexpr int kMostPerNode = 256;
 
 model::HostScan host_of(const core::InstanceType& type) {
   model::HostScan host;
@@ -74,24 +73,54 @@ Pool pool_of(const model::HostScan& host, const std::string& node) {
   return pool;
 }
 
-std::optional<int> count_on(Fleet rules, const Pod& pod, NodeState state, Effort* effort, std::string& why) {
-  int count = 0;
-  while (count < kMostPerNode) {
+// It only sees devices (admin access), by claims of its own: any number of such pods fits.
+bool takes_nothing(const Pod& pod, const Verdict& verdict) {
+  const auto is_admin = [](const ClaimResult& one) {
+    return std::ranges::all_of(one.devices, &AllocatedDevice::admin_access);
+  };
+  return scheduled_amounts(pod).empty() &&
+         std::ranges::all_of(pod.claims, [](const PodClaim& one) { return one.claim.empty(); }) &&
+         std::ranges::all_of(verdict.devices, is_admin);
+}
+
+Count count_on(Fleet rules, const Pod& pod, NodeState state, int most, Effort* effort, std::string& why) {
+  for (int count = 0; count < most; ++count) {
     const Verdict verdict = fit(rules, pod, state, effort);
-    if (count == 0 && verdict.answer == Answer::unknown) return std::nullopt;
+    const bool least = verdict.answer == Answer::unknown;
     if (verdict.answer != Answer::yes) {
-      if (count == 0 && !verdict.obstacles.empty()) why = words_of(verdict.obstacles.front());
-      return count;
+      if (count > 0) return {count, least};
+      if (!least && !verdict.obstacles.empty()) why = words_of(verdict.obstacles.front());
+      return least ? Count{std::nullopt, true} : Count{0, false};
     }
+    if (takes_nothing(pod, verdict)) break;
     Pod one = pod;
-    one.name += "-" + std::to_string(count++);
+    one.name += "-" + std::to_string(count);
     place(rules, one, verdict, state);
     share_claims(one, verdict, state, rules);
   }
-  return count;
+  return {most, true};
 }
 
 }  // namespace
+
+NodeState emptied(NodeState state) {
+  const std::vector<Pod> pods = state.pods;
+  for (const Pod& pod : pods) {
+    if (release(pod, state)) continue;
+    // Which devices its cores were on is not known: as if all were healthy.
+    for (const auto& [resource, units] : state.node.capacity) state.node.allocatable[resource] = units;
+  }
+  state.pods.clear();
+  state.claims.clear();
+  state.pods_hidden = state.claims_hidden = false;
+  if (state.general) state.general->free = state.general->allocatable;
+  for (Pool& pool : state.pools) {
+    for (SliceDevice& device : pool.devices) {
+      std::erase_if(device.taints, [](const Taint& taint) { return taint.key.ends_with("/held"); });
+    }
+  }
+  return state;
+}
 
 NodeState empty_node(const std::string& instance_type, Mode mode) {
   NodeState state;
@@ -112,7 +141,7 @@ NodeState empty_node(const std::string& instance_type, Mode mode) {
   return state;
 }
 
-std::vector<TypeCount> counts_by_type(const Fleet& rules, const Pod& pod, Effort* effort) {
+std::vector<TypeCount> counts_by_type(const Fleet& rules, const Pod& pod, int most, Effort* effort) {
   std::vector<TypeCount> all;
   if (!asks_for_hardware(pod)) return all;
   Pod anywhere = pod;
@@ -121,13 +150,13 @@ std::vector<TypeCount> counts_by_type(const Fleet& rules, const Pod& pod, Effort
   anywhere.gates.clear();
   const Mode mode = pod.claims.empty() ? Mode::device_plugin : Mode::claims;
   for (const core::InstanceType& type : core::all_instance_types()) {
-    TypeCount one{type.name, std::nullopt, ""};
+    TypeCount one{type.name, {std::nullopt, true}, ""};
     all.push_back(one);
     if (is_over(effort)) continue;
     NodeState state = empty_node(type.name, mode);
     const bool by_other_name = scheduled_amounts(pod).contains(kNeuronDevice) && mode == Mode::device_plugin;
     if (by_other_name) state.node.capacity[kNeuronDevice] = state.node.allocatable[kNeuronDevice] = type.device_count;
-    one.pods = count_on(rules, anywhere, std::move(state), effort, one.why);
+    one.pods = count_on(rules, anywhere, std::move(state), most, effort, one.why);
     all.back() = std::move(one);
   }
   return all;

@@ -9,6 +9,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
+#include "agent/model/device.h"
 #include "tools/kubectl-neuron/why.h"
 
 namespace neuron::fleet {
@@ -113,7 +114,31 @@ bool has_form(std::string_view text, std::string_view head, std::string_view res
 }
 
 constexpr std::string_view kDigits = "0123456789";
+constexpr const char* kOtherDomain = "example.com/";
 constexpr std::string_view kFamilyRest = "0123456789abcdefghijklmnopqrstuvwxyz";
+
+// Of an expression what is not quoted: words of CEL, and attributes that the project's driver publishes.
+bool is_public_code(std::string_view code) {
+  constexpr std::string_view kCode =
+      "device driver attributes capacity allowMultipleAllocations in true false has exists all size orValue hasValue "
+      "startsWith endsWith contains isGreaterThan isLessThan compareTo quantity resourceType whole deviceId family lnc "
+      "instanceType health cores memory serial arch numaNode pciAddress rdmaDevice neuronDriverVersion capacityBlockId "
+      "networkNodeLayer1 networkNodeLayer2 networkNodeLayer3 topology_x topology_y ultraserverId ultraserverMode "
+      "ultraserverNodeId ultraserverServerId workloadId first core efa pciBusID pcieRoot devicegroup1_id "
+      "devicegroup4_id devicegroup8_id devicegroup16_id topology4_id topology8_id draDriverVersion";
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  static const std::vector<std::string_view> kWords = split(kCode, ' ');
+  if (code.find("//") != std::string_view::npos || code.find('\\') != std::string_view::npos) return false;
+  while (!code.empty()) {
+    const std::size_t end = std::min(code.find_first_not_of(kLetters), code.size());
+    const std::string_view word = code.substr(0, end);
+    const bool is_known =
+        is_digits(word) ? word.size() <= kMostDigits : std::ranges::find(kWords, word) != kWords.end();
+    if (end > 0 && !is_known) return false;
+    code.remove_prefix(std::min(end + 1, code.size()));
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -126,14 +151,15 @@ bool is_public_word(std::string_view word) {
 }
 
 bool is_public_domain(std::string_view domain) {
-  constexpr std::array<std::string_view, 6> kEnds = {"aws.amazon.com", "kubernetes.io", "k8s.io",
-                                                     "amazonaws.com",  "aws.com",       "k8s.aws"};
+  constexpr std::array<std::string_view, 7> kEnds = {"aws.amazon.com", "kubernetes.io", "k8s.io",      "amazonaws.com",
+                                                     "aws.com",        "k8s.aws",       "karpenter.sh"};
   const bool ends = std::ranges::any_of(kEnds, [&](std::string_view end) { return domain.ends_with(end); });
   return ends || domain == "neuron-agent";
 }
 
 bool is_public_key(std::string_view key) {
   const std::size_t slash = key.find('/');
+  if (key == "ToBeDeletedByClusterAutoscaler" || key == "DeletionCandidateOfClusterAutoscaler") return true;
   return slash != std::string_view::npos && is_public_domain(key.substr(0, slash));
 }
 
@@ -150,19 +176,12 @@ bool is_public_value(std::string_view key, std::string_view value) {
   return key.starts_with("neuron-agent/") && (is_family || is_public_word(value) || public_version(value) == value);
 }
 
-bool is_public_expression(std::string_view text) {
-  constexpr std::array<std::string_view, 5> kValues = {"efa", "neuron_", "trainium", "inferentia", "healthy"};
-  while (true) {
-    const std::size_t begin = text.find_first_of("'\"");
-    if (begin == std::string_view::npos) return true;
-    const std::size_t end = text.find(text[begin], begin + 1);
-    if (end == std::string_view::npos) return false;
-    const std::string_view quoted = text.substr(begin + 1, end - begin - 1);
-    const bool is_value =
-        std::ranges::any_of(kValues, [&](std::string_view value) { return quoted.starts_with(value); });
-    if (!is_value && !is_digits(quoted) && !is_public_domain(quoted)) return false;
-    text.remove_prefix(end + 1);
-  }
+bool is_public_attribute(std::string_view text) {
+  constexpr std::array<std::string_view, 10> kValues = {"neuron_device", "neuron_core", "neuron_group", "neuron_node",
+                                                        "neuron_",       "efa",         "healthy",      "degraded",
+                                                        "unhealthy",     "unknown"};
+  return is_plain(text) || std::ranges::find(kValues, text) != kValues.end() || is_instance_type(text) ||
+         is_pci_place(text) || is_interface_name(text) || model::parse_family(text) || public_version(text) == text;
 }
 
 bool is_public_class(std::string_view name) {
@@ -211,7 +230,7 @@ bool is_quantity(std::string_view text) {
   const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
   const std::string_view unit = text.substr(end);
   return end > 0 && text.size() <= kLongest && unit.size() <= 2 &&
-         unit.find_first_not_of("numkKMGTPEi") == std::string_view::npos;
+         (unit.find_first_not_of("numkKMGTPEi") == std::string_view::npos || has_form(unit, "e", kDigits));
 }
 
 bool is_plain(std::string_view text) {
@@ -245,6 +264,58 @@ std::string Replacements::of(const std::string& kind, const std::string& text) {
   return found->second;
 }
 
+std::string Replacements::of_key(const std::string& kind, const std::string& text) {
+  if (is_public_key(text)) return all_[text] = text;
+  if (text.find('/') == std::string::npos) return of(kind, text);
+  const std::string name = of(kind, text);
+  return all_[text] = kOtherDomain + name;
+}
+
+void Replacements::number(const std::string& kind, const std::set<std::string>& texts) {
+  const std::size_t width = std::to_string(texts.size()).size();
+  auto& names = kinds_[kind];
+  for (const std::string& text : texts) {
+    if (text.empty() || is_kept(text)) continue;
+    std::string digits = std::to_string(names.size() + 1);
+    digits.insert(0, width - std::min(width, digits.size()), '0');
+    const auto [found, is_new] = names.try_emplace(text, kind + "-" + digits);
+    if (is_new && text.size() >= kShortestInSentence) all_.emplace(text, found->second);
+  }
+}
+
+std::optional<std::string> Replacements::in_quotes(const std::string& text, bool is_domain,
+                                                   const std::set<std::string>& drivers) {
+  if (is_domain) {
+    if (is_public_domain(text)) return text;
+    return drivers.contains(text) ? std::optional(of("driver", text)) : std::nullopt;
+  }
+  if (is_public_domain(text) || is_public_attribute(text)) return text;
+  if (kinds_["serial"].contains(text)) return of_serial(text);
+  const auto known = all_.find(text);
+  return known == all_.end() ? of("value", text) : known->second;
+}
+
+std::string Replacements::in_expression(std::string_view text, const std::set<std::string>& drivers) {
+  constexpr const char* kRemoved = "removed";
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = std::min(text.find_first_of("'\"", at), text.size());
+    const std::string_view code = text.substr(at, begin - at);
+    if (!is_public_code(code)) return kRemoved;
+    out += code;
+    if (begin == text.size()) break;
+    const std::size_t end = text.find(text[begin], begin + 1);
+    if (end == std::string_view::npos) return kRemoved;
+    const std::string quoted(text.substr(begin + 1, end - begin - 1));
+    const bool is_domain = code.ends_with("attributes[") || code.ends_with("capacity[");
+    const auto own = in_quotes(quoted, is_domain, drivers);
+    if (!own || quoted.find('\\') != std::string::npos) return kRemoved;
+    out += text[begin] + *own + text[begin];
+    at = end + 1;
+  }
+  return out;
+}
+
 std::string Replacements::of_pod(const std::string& text) {
   const std::size_t slash = text.find('/');
   if (slash == std::string::npos) return of("pod", text);
@@ -267,6 +338,11 @@ std::string Replacements::in_sentence(std::string_view text) const {
   std::size_t at = 0;
   while (at < text.size()) {
     const std::size_t end = std::min(text.find_first_not_of(kWordCharacters, at), text.size());
+    if (const auto [name, size] = with_domain(text.substr(at), end - at); size > 0) {
+      out += name;
+      at += size;
+      continue;
+    }
     if (end > at) {
       const bool joined =
           (at > 0 && text[at - 1] == ':') || (end + 1 < text.size() && text[end] == ':' && text[end + 1] != ' ');
@@ -276,6 +352,14 @@ std::string Replacements::in_sentence(std::string_view text) const {
     out += text.substr(end, at - end);
   }
   return out;
+}
+
+std::pair<std::string, std::size_t> Replacements::with_domain(std::string_view text, std::size_t slash) const {
+  if (slash == 0 || slash + 1 >= text.size() || text[slash] != '/') return {"", 0};
+  std::size_t end = std::min(text.find_first_not_of(kWordCharacters, slash + 1), text.size());
+  end = text.substr(0, end).find_last_not_of('.') + 1;  // the end of a sentence
+  const auto found = all_.find(text.substr(0, end));
+  return found == all_.end() ? std::pair(std::string(), std::size_t{0}) : std::pair(found->second, end);
 }
 
 std::string Replacements::replaced(std::string_view word, bool is_joined) const {

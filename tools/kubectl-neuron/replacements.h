@@ -2,8 +2,11 @@
 
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "tools/kubectl-neuron/documents.h"
 
@@ -25,8 +28,8 @@ inline constexpr std::string_view kWordCharacters = "abcdefghijklmnopqrstuvwxyzA
 [[nodiscard]] bool is_core_resource(std::string_view name);
 // Of labels of Kubernetes and AWS those whose values say nothing of the owner either.
 [[nodiscard]] bool is_public_value(std::string_view key, std::string_view value);
-// In CEL: every quoted text is a domain as above or a value that the project's driver publishes.
-[[nodiscard]] bool is_public_expression(std::string_view text);
+// Of a device's attribute: a value that the project's driver publishes of every such device.
+[[nodiscard]] bool is_public_attribute(std::string_view text);
 // The device classes of the chart.
 [[nodiscard]] bool is_public_class(std::string_view name);
 // "rdmap16s27", "uverbs3", "0000:10", "NDv3": as kernel and driver name them.
@@ -46,15 +49,27 @@ class Replacements {
  public:
   // `kind`: "node", "namespace", "pod". Names of Kubernetes and of this project stay.
   std::string of(const std::string& kind, const std::string& text);
+  // The same for keys and resources; public ones stay, in sentences too, and others keep a domain where they have one:
+  // "acme.example/card" -> "example.com/resource-1".
+  std::string of_key(const std::string& kind, const std::string& text);
+  // Names that sort as the texts do: programs try nodes and pods in the order of their names.
+  void number(const std::string& kind, const std::set<std::string>& texts);
   std::string of_pod(const std::string& text);        // "namespace/name"
   std::string of_serial(const std::string& text);     // in the format of serial numbers, which readers check
   std::string of_interface(const std::string& text);  // an RDMA name as the kernel gives it stays
+
+  // In CEL: quoted texts replaced, but domains as above, `drivers` by their replacements, and public attributes.
+  // "removed": it has other words than the language and the project's driver, or attributes of another driver.
+  std::string in_expression(std::string_view text, const std::set<std::string>& drivers);
 
   // Names replaced; other words that are not known to be harmless removed, and all that a colon joins: addresses,
   // users.
   [[nodiscard]] std::string in_sentence(std::string_view text) const;
 
  private:
+  std::optional<std::string> in_quotes(const std::string& text, bool is_domain, const std::set<std::string>& drivers);
+  // Of a name with a domain that begins `text`, whose slash is there: its replacement and how long it is, or 0.
+  [[nodiscard]] std::pair<std::string, std::size_t> with_domain(std::string_view text, std::size_t slash) const;
   [[nodiscard]] std::string replaced(std::string_view word, bool is_joined) const;
 
   std::map<std::string, std::map<std::string, std::string>> kinds_;

@@ -1,11 +1,10 @@
 // Manifests of every kind: their pods, claims and errors.
-#include "tools/kubectl-neuron/manifest.h"
+#include "tools/kubectl-neuron/plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "test/unit/kubectl_neuron/questions.h"
-#include "tools/kubectl-neuron/plan.h"
 
 namespace neuron::fleet::test {
 namespace {

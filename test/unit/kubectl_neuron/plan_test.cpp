@@ -241,8 +241,14 @@ TEST(Plan, IsAboutTheFirstPodsThatAskForHardware) {
   EXPECT_EQ(three.placed, 4);
   EXPECT_EQ(three.more, 5);
   EXPECT_FALSE(three.types.empty());
-  EXPECT_EQ(three.groups[0].empty_fleet, 0);
-  EXPECT_TRUE(three.groups[0].nodes.empty());
+  const auto json = nlohmann::json::parse(plan_json(three));
+  EXPECT_EQ(neuron::test::schema_file_violation("kubectl-neuron-plan-1", plan_json(three)), "");
+  EXPECT_EQ(json["groups"][0]["asks_for_hardware"], false);
+  EXPECT_TRUE(json["groups"][0]["nodes"].is_null()) << "it is not counted where";
+  EXPECT_TRUE(json["groups"][0]["empty_fleet"].is_null());
+  EXPECT_EQ(json["groups"][0]["placed"], 1);
+  EXPECT_EQ(json["groups"][1]["asks_for_hardware"], true);
+  EXPECT_THAT(json["notes"].dump(), HasSubstr("default/o-launcher asks for no Neuron device and no interface"));
   EXPECT_THAT(plan_text(three), HasSubstr("5 more of default/o-worker would fit"));
   EXPECT_THAT(plan_text(three), HasSubstr("1 of 1 pod fits now\n"));
   const Plan nine = plan(two_nodes(), job, 9);
@@ -255,9 +261,14 @@ TEST(Plan, CannotTellAboutPodsWithoutHardware) {
       two_nodes(), manifest_of(object_of("Deployment", R"({"replicas":3,"template":{"spec":%s}})", kPlainSpec)), 0);
   EXPECT_EQ(exit_status(none), 2);
   EXPECT_EQ(none.asked, 3);
-  EXPECT_EQ(none.groups[0].empty_fleet, 0);
   EXPECT_EQ(plan_text(none), "cannot tell: no pod of the manifest asks for a Neuron device or an interface\n");
   EXPECT_EQ(neuron::test::schema_file_violation("kubectl-neuron-plan-1", plan_json(none)), "");
+  const auto json = nlohmann::json::parse(plan_json(none));
+  EXPECT_EQ(json["answer"], "unknown");
+  for (const char* number : {"placed", "more", "stranded"}) EXPECT_TRUE(json[number].is_null()) << number;
+  EXPECT_EQ(json["groups"][0]["asked"], 3);
+  EXPECT_TRUE(json["groups"][0]["placed"].is_null());
+  EXPECT_EQ(json["notes"], (std::vector<std::string>{"default/o asks for no Neuron device and no interface"}));
 }
 
 TEST(Plan, ADaemonSetHasAPodOnEachNodeThatItsRulesAllow) {
@@ -268,7 +279,7 @@ TEST(Plan, ADaemonSetHasAPodOnEachNodeThatItsRulesAllow) {
   EXPECT_EQ(exit_status(both), 0);
   EXPECT_EQ(both.placed, 2);
   EXPECT_EQ(both.groups[0].empty_fleet, 2);
-  EXPECT_EQ(both.more, 0);
+  EXPECT_EQ(both.more, std::nullopt) << "of a DaemonSet there are no more";
   add_pod(fleet, "q", "a", {{kNeuron, 14}});
   const Plan full = plan(fleet, set, 0);
   EXPECT_EQ(exit_status(full), 1);

@@ -118,6 +118,22 @@ class Program(Case):
         self.assertNotIn("far", result.stdout)  # of another namespace than the context's
         self.assertIn("far", self.run_it(cluster(), "pods", "-A").stdout)
 
+    def test_nodes_by_name(self):
+        answers = cluster()
+        answers["/api/v1/nodes"]["body"]["items"].append({"metadata": {"name": "web"}})
+        result = self.run_it(answers, "nodes", "n1", "node/n0")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("2 nodes; 32 devices: 20 free, 12 held, 0 unhealthy", result.stdout)
+        self.assertNotIn("n2", result.stdout)
+        only = json.loads(self.run_it(answers, "nodes", "-o", "json", "n2").stdout)
+        self.assertEqual(([one["name"] for one in only["nodes"]], only["sum"]["devices"]["total"]), (["n2"], 16))
+        drawn = self.run_it(answers, "map", "-", "n1")
+        self.assertEqual((drawn.returncode, "kubectl neuron map: 1 node" in drawn.stdout), (0, True), drawn.stderr)
+        for command in (["nodes"], ["map", "-"]):
+            self.fails(self.run_it(answers, *command, "n1", "m1"), "no node m1 could be read; similar: n1, n0 and n2")
+            self.fails(self.run_it(answers, *command, "web"), "node web has no Neuron devices and no EFA interfaces")
+        self.assertIn("[NODE...]", " ".join(self.run_it({}, "nodes", "--help").stdout.split()))
+
     def test_no_proxy_of_this_run_is_left(self):
         self.run_it(cluster(), "nodes")
         sockets = [call.split("=", 1)[1] for call in self.calls() if "--unix-socket=" in call]
@@ -226,7 +242,7 @@ class Program(Case):
         hidden = os.path.join(self.place.name, "hidden.tar.gz")
         self.assertEqual(self.run_it({}, "dump", "--anonymise", "--from", file, hidden).returncode, 0)
         text = self.run_it({}, "pods", "-A", "--from", hidden).stdout
-        self.assertIn("pod-1", text)
+        self.assertIn("pod-4", text)
         self.assertNotIn("train", text)
 
     def test_wrong_usage(self):
@@ -377,6 +393,48 @@ class Questions(Case):
         answer = json.loads(self.run_it(cluster(), "plan", "-f", path, "-o", "json").stdout)
         self.assertEqual((answer["placed"], answer["groups"][0]["pod"]), (4, "team/serve"))
 
+    def test_plan_without_nodes_cannot_tell(self):
+        answers = cluster()
+        answers["/api/v1/nodes"] = {"status": 403, "body": {"message": 'User "eve" cannot list resource "nodes"'}}
+        path = self.file(self.manifest(4))
+        result = self.run_it(answers, "plan", "-f", path)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertTrue(result.stdout.startswith("cannot tell: no node could be read\n"), result.stdout)
+        self.assertIn("it is not known how many of 4 pods fit now; on the same nodes without other pods not known\n", result.stdout)
+        self.assertIn('cannot list resource "nodes"', result.stdout)
+        answer = json.loads(self.run_it(answers, "plan", "-f", path, "-o", "json").stdout)
+        group = answer["groups"][0]
+        self.assertEqual((answer["placed"], answer["more"], answer["stranded"], group["placed"], group["empty_fleet"]), (None,) * 5)
+
+    def test_plan_of_pods_without_devices(self):
+        plain = {"kind": "Deployment", "metadata": {"name": "web"},
+                 "spec": {"replicas": 2, "template": {"spec": {"containers": [{"name": "nginx", "image": "nginx"}]}}}}
+        result = self.run_it(cluster(), "plan", "-f", self.file(json.dumps(plain)), "-o", "json")
+        answer = json.loads(result.stdout)
+        group = answer["groups"][0]
+        self.assertEqual((result.returncode, answer["answer"], answer["placed"], group["asked"], group["placed"], group["asks_for_hardware"]),
+                         (2, "unknown", None, 2, None, False))
+        self.assertEqual(answer["notes"], ["team/web asks for no Neuron device and no interface"])
+        result = self.run_it(cluster(), "plan", "-f", self.file(json.dumps(plain) + self.manifest(4)), "-o", "json")
+        groups = json.loads(result.stdout)["groups"]
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual([(one["asks_for_hardware"], one["placed"]) for one in groups], [(False, 2), (True, 4)])
+        self.assertEqual((groups[0]["nodes"], groups[0]["empty_fleet"]), (None, None))
+
+    def test_answers_about_an_anonymised_dump(self):
+        answers = cluster()
+        answers["/api/v1/nodes"]["body"]["items"][0]["status"]["allocatable"]["nvidia.com/gpu"] = "1"
+        answers["/api/v1/pods"]["body"]["items"][1]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "1"
+        plain, hidden = (os.path.join(self.place.name, name) for name in ("plain.tar.gz", "hidden.tar.gz"))
+        self.run_it(answers, "dump", plain)
+        self.run_it({}, "dump", "--anonymise", "--from", plain, hidden)
+        result = self.run_it({}, "why", "team/waiting", "--from", plain)
+        self.assertEqual((result.returncode, "the node does not list nvidia.com/gpu" in result.stdout), (1, True), result.stdout)
+        pods = json.loads(self.run_it({}, "pods", "-A", "-o", "json", "--from", hidden).stdout)["pods"]
+        name = next(one["namespace"] + "/" + one["pod"] for one in pods if one["waiting_since"])
+        result = self.run_it({}, "why", name, "--from", hidden)
+        self.assertEqual((result.returncode, "the node does not list example.com/resource-1" in result.stdout), (1, True), result.stdout)
+
     def test_plan_names_what_no_node_has_and_what_it_does_not_count(self):
         manifest = json.loads(self.manifest(1))
         spec = manifest["spec"]["template"]["spec"]
@@ -416,15 +474,27 @@ class Completion(Case):
             result = subprocess.run([script, *words], capture_output=True, text=True, timeout=30, check=False)
             self.assertEqual(result.stdout.split(), [wanted, ":0"], result.stderr)
 
-    def test_pods_come_from_the_cluster_of_the_flags(self):
+    def asked(self, *words):
         script = os.path.join(os.path.dirname(FAKE), "..", "..", "tools", "completions", "kubectl-neuron.bash")
         ask = """kubectl() { printf '%s\\n' "$*" >>"$OUT"; }
             source "$1"; shift; COMP_WORDS=(kubectl-neuron "$@") COMP_CWORD=$#; _kubectl_neuron; cat "$OUT" """
         out = os.path.join(self.place.name, "calls")
-        words = ["why", "-n", "red", "--context", "=", "c2", "--kubeconfig", "/k", ""]
+        with open(out, "w", encoding="utf-8"):
+            pass
         result = subprocess.run(["bash", "-c", ask, "bash", script, *words], capture_output=True, text=True, timeout=30, check=False,
                                 env={**os.environ, "OUT": out})
-        self.assertEqual(result.stdout.strip(), "-n red --context c2 --kubeconfig /k get pods -o name", result.stderr)
+        self.assertEqual(result.stderr, "")
+        return result.stdout.strip()
+
+    def test_pods_and_nodes_come_from_the_cluster_of_the_flags(self):
+        flags = ["-n", "red", "--context", "=", "c2", "--kubeconfig", "/k"]
+        given = "-n red --context c2 --kubeconfig /k get "
+        self.assertEqual(self.asked("why", *flags, ""), given + "pods -o name")
+        self.assertEqual(self.asked("nodes", *flags, ""), given + "nodes -o name")
+        self.assertEqual(self.asked("nodes", "n1", "-o", "wide", "n"), "get nodes -o name")
+        self.assertEqual(self.asked("map", *flags, "fleet.svg", ""), given + "nodes -o name")
+        for words in (["map", *flags, ""], ["map", "-o", "svg", ""], ["map", "--from", "dump", "-o", "=", "svg", "fl"], ["nodes", "-"]):
+            self.assertEqual(self.asked(*words), "", words)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "tools/kubectl-neuron/fit.h"
-#include "tools/kubectl-neuron/manifest.h"
+#include "tools/kubectl-neuron/plan.h"
 
 // Fleets and pods for questions about fit.
 namespace neuron::fleet::test {
