@@ -32,9 +32,11 @@ func (a *asker) change(pod *core.Pod, end podOutcome, dump string) {
 		a.unknown[pod.Name] = true
 		a.Logf("%s does not run, why does not say the reason: %+v", describePod(pod), why)
 	}
-	for lack := range lacksOf(why) {
+	lacks := lacksOf(why)
+	for _, lack := range lacks {
 		a.lacks[lack]++
 	}
+	a.Logf("%s: %v, %d changes %v", describePod(pod), lacks, len(why.Changes), why.Notes)
 	defer func() {
 		if !slices.Contains(a.running, pod) {
 			a.c.DeletePod(a, "default", pod.Name)
@@ -71,8 +73,7 @@ func (a *asker) change(pod *core.Pod, end podOutcome, dump string) {
 }
 
 // lacksOf are what a pod lacks on the nodes that it may be on, "taint" or "too_little cpu".
-func lacksOf(why whyAnswer) map[string]bool {
-	all := map[string]bool{}
+func lacksOf(why whyAnswer) (all []string) {
 	for _, group := range why.Nodes {
 		if group.has("label") {
 			continue
@@ -82,10 +83,11 @@ func lacksOf(why whyAnswer) map[string]bool {
 			if one.Kind == "too_little" || one.Kind == "no_resource" {
 				name += " " + one.Name
 			}
-			all[name] = true
+			all = append(all, name)
 		}
 	}
-	return all
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // choose gives the first of the changes and the last, before these such of kinds that were not carried out yet; and of the two the one first

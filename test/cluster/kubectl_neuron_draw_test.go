@@ -49,7 +49,7 @@ func (a *asker) drawOrdinary(n *cluster.Node) core.ResourceList {
 		if a.random.IntN(2) == 0 {
 			continue
 		}
-		eighths, has := int64(1+min(a.random.IntN(9), a.random.IntN(9))), whole[name]
+		eighths, has := int64(1+min(a.random.IntN(9), a.random.IntN(9), a.random.IntN(9))), whole[name]
 		switch name {
 		case core.ResourceCPU:
 			all[name] = *apiresource.NewMilliQuantity(has.MilliValue()*eighths/8, apiresource.DecimalSI)

@@ -125,7 +125,7 @@ func (a *asker) question() {
 		pod.Spec.NodeSelector = nil
 	}
 	a.draw(a, pod)
-	if a.random.IntN(2) == 0 {
+	if a.random.IntN(3) == 0 {
 		a.addOrdinary(pod, a.drawOrdinary(n))
 	}
 	undo := a.hinder(n, pod)
@@ -310,9 +310,7 @@ func (a *asker) expectSameLacks(pod *core.Pod, why whyAnswer, said, dump string)
 			continue
 		}
 		for _, one := range group.Obstacles {
-			counted := one.Kind == "too_little" || one.Kind == "no_resource" || one.Kind == "too_few" && one.Detail != "refused" ||
-				one.Kind == "other_mode" && strings.Contains(one.Name, "/")
-			if counted {
+			if isCounted(one) && !(one.Kind == "no_resource" && a.isServedByClass(one.Name)) {
 				finds[one.Name] += len(group.Nodes)
 			}
 		}
@@ -320,4 +318,28 @@ func (a *asker) expectSameLacks(pod *core.Pod, why whyAnswer, said, dump string)
 	if !maps.Equal(says, finds) {
 		a.isWrong(pod, dump, "too little is free on so many nodes: %v, the scheduler says %v: %s", finds, says, said)
 	}
+}
+
+// isCounted: the scheduler compares numbers.
+func isCounted(one whyObstacle) bool {
+	switch one.Kind {
+	case "too_little", "no_resource":
+		return true
+	case "too_few":
+		return one.Detail != "refused"
+	case "other_mode":
+		return strings.Contains(one.Name, "/")
+	}
+	return false
+}
+
+// isServedByClass: where a class has the name of a resource, the scheduler looks for devices on nodes that do not list it.
+func (a *asker) isServedByClass(name string) bool {
+	classes, err := a.c.Client.ResourceV1().DeviceClasses().List(context.Background(), meta.ListOptions{})
+	if err != nil {
+		a.Fatal(err)
+	}
+	return slices.ContainsFunc(classes.Items, func(class resource.DeviceClass) bool {
+		return class.Spec.ExtendedResourceName != nil && *class.Spec.ExtendedResourceName == name
+	})
 }

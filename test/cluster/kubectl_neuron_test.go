@@ -32,8 +32,10 @@ type whyChange struct {
 // whyNodes are nodes with the same obstacles.
 type whyNodes struct {
 	Nodes     []string
-	Obstacles []struct{ Kind, Name, Detail string }
+	Obstacles []whyObstacle
 }
+
+type whyObstacle struct{ Kind, Name, Detail, Sentence string }
 
 func (w whyNodes) has(kinds ...string) bool {
 	for _, one := range w.Obstacles {
@@ -46,6 +48,7 @@ func (w whyNodes) has(kinds ...string) bool {
 
 type whyAnswer struct {
 	Answer  string
+	Notes   []string
 	Nodes   []whyNodes
 	Changes []whyChange
 }
