@@ -67,7 +67,7 @@ func (a *asker) change(pod *core.Pod, end podOutcome, dump string) {
 			return
 		}
 		why, _ = askWhy(a.T, a.c, pod.Name)
-		chosen = slices.DeleteFunc(a.choose(why.Changes), func(other whyChange) bool { return other.Sentence == c.Sentence })
+		chosen = a.choose(slices.DeleteFunc(why.Changes, func(other whyChange) bool { return other.Kind == c.Kind && other.Node == c.Node }))
 		chosen = chosen[:min(1, len(chosen))]
 	}
 }
@@ -169,19 +169,19 @@ func (a *asker) carryOut(pod *core.Pod, c whyChange, dump string) (next *core.Po
 		next.Name += "-" + strings.ReplaceAll(c.Kind, "_", "-")
 		a.c.CreatePod(a, "default", next)
 	}
-	if err := a.awaitRunning(next.Name, cluster.Patience); err != nil {
-		a.isWrong(next, dump, "%s: %v", c.Sentence, err)
-		a.c.DeletePod(a, "default", next.Name)
-		restore()
-		return nil, nil
-	}
-	return next, func() {
+	undo = func() {
 		a.c.DeletePod(a, "default", next.Name)
 		if isInPlace(c) {
 			a.c.DeletePod(a, "default", pod.Name)
 		}
 		restore()
 	}
+	if err := a.awaitRunning(next.Name, cluster.Patience); err != nil {
+		a.isWrong(next, dump, "%s: %v", c.Sentence, err)
+		undo()
+		return nil, nil
+	}
+	return next, undo
 }
 
 func renamed(pod *core.Pod, suffix string) *core.Pod {

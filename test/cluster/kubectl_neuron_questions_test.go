@@ -121,7 +121,7 @@ func (a *asker) question() {
 		a.fill(n)
 	}
 	pod := made(fmt.Sprintf("question-%d", a.number), n)
-	if a.random.IntN(4) == 0 {
+	if a.random.IntN(3) == 0 {
 		pod.Spec.NodeSelector = nil
 	}
 	a.draw(a, pod)
@@ -156,7 +156,7 @@ func (a *asker) question() {
 	} else {
 		a.change(pod, end, dump)
 	}
-	for len(a.running) > 6 {
+	for len(a.running) > 8 {
 		a.c.DeletePod(a, "default", a.running[0].Name)
 		a.running = a.running[1:]
 	}
