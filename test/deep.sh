@@ -206,7 +206,7 @@ kubelet_suite() {
 
 cluster_suite() {
   CLUSTER_DEEP=1 CLUSTER_QUESTIONS=1000 "$root/test/cluster/run.sh" \
-    -run 'TestLife|Queue|TestAdmission|TestStartOfClaims|TestRandom|TestUnmodifiedCores|TestClaimsDriver|TestKubectlNeuron(Modes)?$' "$bin"
+    -run 'TestLife|Queue|TestAdmission|TestStartOfClaims|TestRandom|TestUnmodifiedCores|TestClaimsDriver|TestKubectlNeuron(Modes|Shares)?$' "$bin"
 }
 
 # Alone in its cluster: calls and memory are measured.

@@ -236,6 +236,17 @@ func (l *claimLoad) expectReuse(o loadOutcome) *judge.Verdict {
 	return verdict
 }
 
+// expectUsed: expectReuse with its figure, and afterwards nothing is left on the nodes.
+func (l *claimLoad) expectUsed(o loadOutcome, what string) {
+	l.t.Helper()
+	verdict := l.expectReuse(o)
+	figure(l.t, "%d %s: %v, %d pairs of containers on one core or interface, %d violations", len(l.pods), what, o.took.Round(100*time.Millisecond),
+		verdict.Pairs, len(verdict.Violations))
+	for _, n := range l.nodes() {
+		expectNothingPrepared(l.t, n)
+	}
+}
+
 // shapesNamed are those of a trn1.32xlarge with these templates.
 func shapesNamed(templates ...string) []shape {
 	var shapes []shape
@@ -285,17 +296,13 @@ func TestRandomClaims(t *testing.T) {
 			drawClaims(rand.New(rand.NewSource(3)), "random", nodes[2], count/14, lives, shapesOfInferentia[:last])...)
 		l := &claimLoad{t: t, c: c, name: "random-inferentia", pods: pods}
 		o := l.run(5*time.Minute, nil)
-		figure(t, "%d random claims on inf2.48xlarge and inf1.6xlarge: %v, %d pairs of containers on one piece of silicon", len(pods),
+		figure(t, "%d random claims on inf2.48xlarge and inf1.6xlarge: %v, %d pairs of containers on one core or interface", len(pods),
 			o.took.Round(100*time.Millisecond), l.expectKept(o).Pairs)
 		expectNothingPrepared(t, nodes[1])
 		expectNothingPrepared(t, nodes[2])
 	})
 	l := &claimLoad{t: t, c: c, name: "random", pods: drawClaims(random, "random", n, count, lives, shapesNamed(everyTemplate...))}
-	o := l.run(15*time.Minute, nil)
-	verdict := l.expectReuse(o)
-	figure(t, "%d random claims on one trn1.32xlarge: %v, %d pairs of containers on one piece of silicon, %d violations", count,
-		o.took.Round(100*time.Millisecond), verdict.Pairs, len(verdict.Violations))
-	expectNothingPrepared(t, n)
+	l.expectUsed(l.run(15*time.Minute, nil), "random claims on one trn1.32xlarge")
 }
 
 // TestClaimQueueOf60: the queue of queue_test.go, mixed and unmodified, is refused nowhere and drained as fast as the device plugin

@@ -2,7 +2,10 @@ package scenarios
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
+	"testing"
 
 	core "k8s.io/api/core/v1"
 	resource "k8s.io/api/resource/v1"
@@ -11,6 +14,87 @@ import (
 )
 
 // What pods ask for in the questions to kubectl neuron.
+
+// licence is a resource of another driver, which an administrator lists in the status of nodes.
+const licence core.ResourceName = "example.com/licence"
+
+// listLicences lists some on some of the nodes, until the end of the test, and waits until pods can have them.
+func listLicences(t *testing.T, c *cluster.Cluster, nodes []*cluster.Node) {
+	t.Helper()
+	list := func(n *cluster.Node, count int64) {
+		patch := `{"status":{"capacity":{"example.com/licence":null}}}`
+		if count > 0 {
+			patch = fmt.Sprintf(`{"status":{"capacity":{"example.com/licence":"%d"}}}`, count)
+		}
+		c.Kubectl(t, "patch", "node", n.Name, "--subresource=status", "--type=merge", "-p", patch)
+		cluster.Eventually(t, cluster.Patience, n.Name+" lists licences", func() error {
+			if now, is := allocatable(t, c, n)[licence]; is != (count > 0) || now.Value() != count {
+				return fmt.Errorf("%v, want %d", now.Value(), count)
+			}
+			return nil
+		})
+	}
+	for i, n := range nodes {
+		if count := []int64{4, 0, 2}[i%3]; count > 0 {
+			list(n, count)
+			t.Cleanup(func() { list(n, 0) })
+		}
+	}
+}
+
+// drawOrdinary is processor time, memory and licences, in eighths of what the node has: few, sometimes more than that.
+func (a *asker) drawOrdinary(n *cluster.Node) core.ResourceList {
+	whole, all := a.whole[n.Name], core.ResourceList{}
+	for _, name := range []core.ResourceName{core.ResourceCPU, core.ResourceMemory, licence} {
+		if a.random.IntN(2) == 0 {
+			continue
+		}
+		eighths, has := int64(1+min(a.random.IntN(9), a.random.IntN(9), a.random.IntN(9))), whole[name]
+		switch name {
+		case core.ResourceCPU:
+			all[name] = *apiresource.NewMilliQuantity(has.MilliValue()*eighths/8, apiresource.DecimalSI)
+		case core.ResourceMemory:
+			all[name] = *apiresource.NewQuantity(has.Value()/8*eighths, apiresource.BinarySI)
+		case licence:
+			all[name] = counted(1 + eighths/2)
+		}
+	}
+	return all
+}
+
+// addOrdinary lets a container of the pod ask for it, or one that ends before the others start.
+func (a *asker) addOrdinary(pod *core.Pod, ask core.ResourceList) {
+	containers := pod.Spec.Containers
+	if a.random.IntN(6) == 0 {
+		before := *containers[0].DeepCopy()
+		before.Name, before.Command, before.Resources = "before", []string{"/probe", "before", "once"}, core.ResourceRequirements{}
+		pod.Spec.InitContainers = []core.Container{before}
+		containers = pod.Spec.InitContainers
+	}
+	resources := &containers[a.random.IntN(len(containers))].Resources
+	limits := a.random.IntN(3) == 0 // alone: the API server makes requests of them
+	for name, amount := range ask {
+		list := &resources.Requests
+		if limits || name == licence {
+			list = &resources.Limits
+		}
+		if *list == nil {
+			*list = core.ResourceList{}
+		}
+		(*list)[name] = amount
+	}
+}
+
+func describeAmounts(lists ...core.ResourceList) string {
+	var all []string
+	for _, list := range lists {
+		for name, amount := range list {
+			all = append(all, fmt.Sprintf("%s=%s", name, amount.String()))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, ",")
+}
 
 func counted(number int64) apiresource.Quantity {
 	return *apiresource.NewQuantity(number, apiresource.DecimalSI)

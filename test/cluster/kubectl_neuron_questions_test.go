@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +27,7 @@ type asker struct {
 	*testing.T
 	c      *cluster.Cluster
 	nodes  []*cluster.Node
+	whole  map[string]core.ResourceList // allocatable, by node
 	random *rand.Rand
 	draw   func(*asker, *core.Pod)
 	settle func()
@@ -32,16 +35,32 @@ type asker struct {
 	templates map[string]resource.DeviceClaim
 	running   []*core.Pod // as they were made
 	number    int
+	fillers   int
 	fits      int
+	wrong     int
 	unknown   map[string]bool // pods of the questions that plan or why answers with status 2
+	lacks     map[string]int  // questions that did not fit, by what why finds
 	carried   map[string]int  // changes, by kind
 }
 
 func newAsker(t *testing.T, c *cluster.Cluster, nodes []*cluster.Node, draw func(*asker, *core.Pod)) *asker {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	return &asker{T: t, c: c, nodes: nodes, random: rand.New(rand.NewPCG(seed, 0)), draw: draw, settle: func() {},
-		templates: map[string]resource.DeviceClaim{}, unknown: map[string]bool{}, carried: map[string]int{}}
+	a := &asker{T: t, c: c, nodes: nodes, random: rand.New(rand.NewPCG(seed, 0)), draw: draw, settle: func() {}, whole: map[string]core.ResourceList{},
+		templates: map[string]resource.DeviceClaim{}, unknown: map[string]bool{}, lacks: map[string]int{}, carried: map[string]int{}}
+	for _, n := range nodes {
+		a.whole[n.Name] = allocatable(t, c, n)
+	}
+	return a
+}
+
+func allocatable(t *testing.T, c *cluster.Cluster, n *cluster.Node) core.ResourceList {
+	t.Helper()
+	node, err := c.Client.CoreV1().Nodes().Get(context.Background(), n.Name, meta.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node.Status.Allocatable
 }
 
 // settled waits before each question until the API server has what the kubelets count: where devices have two names, what one holds the
@@ -88,7 +107,8 @@ func (a *asker) ask(count int, share float64) {
 	for range count {
 		a.question()
 	}
-	figure(a.T, "kubectl neuron: %d questions, %d fit, %d not answered, changes carried out: %v", count, a.fits, len(a.unknown), a.carried)
+	figure(a.T, "kubectl neuron: %d questions, %d fit, %d wrong, %d not answered; lacks %v; carried out %v", count, a.fits, a.wrong, len(a.unknown),
+		a.lacks, a.carried)
 	if most := max(1, int(mostUnknown*float64(count))); len(a.unknown) > most {
 		a.Errorf("%d of %d questions are not answered, at most %d may be", len(a.unknown), count, most)
 	}
@@ -97,13 +117,17 @@ func (a *asker) ask(count int, share float64) {
 func (a *asker) question() {
 	a.number++
 	n := a.nodes[a.random.IntN(len(a.nodes))]
-	template := onNode(fmt.Sprintf("question-%d", a.number), n, nil).PodTemplate()
-	pod := &core.Pod{TypeMeta: meta.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: template.ObjectMeta, Spec: template.Spec}
-	pod.Name = fmt.Sprintf("question-%d", a.number)
 	if a.random.IntN(4) == 0 {
+		a.fill(n)
+	}
+	pod := made(fmt.Sprintf("question-%d", a.number), n)
+	if a.random.IntN(3) == 0 {
 		pod.Spec.NodeSelector = nil
 	}
 	a.draw(a, pod)
+	if a.random.IntN(3) == 0 {
+		a.addOrdinary(pod, a.drawOrdinary(n))
+	}
 	undo := a.hinder(n, pod)
 	defer undo()
 	a.awaitClaimsGone()
@@ -116,30 +140,55 @@ func (a *asker) question() {
 	}
 	text, status := askPlan(a.T, a.c, pod, of...)
 	a.c.CreatePod(a, "default", pod)
-	runs := a.outcome(pod)
+	end := a.outcome(pod)
 	served := pod.Spec.SchedulerName == ""
 	switch {
 	case status == 2:
 		a.unknown[pod.Name] = true
 		a.Logf("%s: not answered\n%s", describePod(pod), text)
-	case served && runs != (status == 0):
-		a.Errorf("%s: kubectl neuron plan ends with %d, runs: %v\n%s", describePod(pod), status, runs, text)
-		a.keep(dump, pod)
+	case served && end.runs != (status == 0):
+		a.isWrong(pod, dump, "kubectl neuron plan ends with %d, runs: %v, said of it: %s\n%s", status, end.runs, end.said, text)
 	}
-	if runs {
+	if end.runs {
 		a.fits++
 		a.running = append(a.running, pod)
+		a.expectPossible(pod, end.node, dump)
 	} else {
-		a.change(pod)
+		a.change(pod, end, dump)
 	}
-	for len(a.running) > 5 {
+	for len(a.running) > 8 {
 		a.c.DeletePod(a, "default", a.running[0].Name)
 		a.running = a.running[1:]
 	}
 }
 
-// keep leaves beside the logs what a wrong answer was about: the fleet before the pod, and the pod.
-func (a *asker) keep(dump string, pod *core.Pod) {
+// made is a pod of a probe for this node.
+func made(name string, n *cluster.Node) *core.Pod {
+	template := onNode(name, n, nil).PodTemplate()
+	pod := &core.Pod{TypeMeta: meta.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	pod.Name = name
+	return pod
+}
+
+// fill lets a pod without devices hold something of a node, where it fits.
+func (a *asker) fill(n *cluster.Node) {
+	a.fillers++
+	pod := made(fmt.Sprintf("filler-%d", a.fillers), n)
+	a.addOrdinary(pod, a.drawOrdinary(n))
+	a.c.CreatePod(a, "default", pod)
+	if a.outcome(pod).runs {
+		a.running = append(a.running, pod)
+	} else {
+		a.c.DeletePod(a, "default", pod.Name)
+	}
+}
+
+// isWrong counts an answer that scheduler, kubelet or agent contradict, and keeps beside the logs what it was about: the fleet before the
+// pod, and the pod.
+func (a *asker) isWrong(pod *core.Pod, dump, format string, arguments ...any) {
+	a.Helper()
+	a.wrong++
+	a.Errorf("%s: %s", describePod(pod), fmt.Sprintf(format, arguments...))
 	name := filepath.Join(os.Getenv("CLUSTER_LOGS"), strings.ReplaceAll(a.Name(), "/", "-")+"-"+pod.Name)
 	manifest, err := json.Marshal(pod)
 	fleet, unread := os.ReadFile(dump)
@@ -149,8 +198,8 @@ func (a *asker) keep(dump string, pod *core.Pod) {
 
 func describePod(pod *core.Pod) string {
 	text := pod.Name
-	for _, container := range pod.Spec.Containers {
-		text += fmt.Sprintf(" %v", container.Resources.Limits)
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		text += fmt.Sprintf(" %s %s", container.Name, describeAmounts(container.Resources.Requests, container.Resources.Limits))
 	}
 	for _, claim := range pod.Spec.ResourceClaims {
 		text += " " + *claim.ResourceClaimTemplateName
@@ -194,202 +243,103 @@ func (a *asker) awaitClaimsGone() {
 	})
 }
 
+// podOutcome is what became of a pod: it runs on a node, or what the scheduler or the kubelet said.
+type podOutcome struct {
+	runs       bool
+	node, said string
+}
+
 // outcome waits until the pod runs, or the scheduler or the node refuses it.
-func (a *asker) outcome(pod *core.Pod) (runs bool) {
+func (a *asker) outcome(pod *core.Pod) (end podOutcome) {
 	if pod.Spec.SchedulerName != "" {
-		return false // nothing is ever said of it
+		return end // nothing is ever said of it
 	}
 	cluster.Eventually(a, cluster.Patience, pod.Name+" runs or is refused", func() error {
 		now, err := a.c.Client.CoreV1().Pods("default").Get(context.Background(), pod.Name, meta.GetOptions{})
 		if err != nil {
 			return suite.Permanent(err)
 		}
-		runs = now.Status.Phase == core.PodRunning
+		end = podOutcome{runs: now.Status.Phase == core.PodRunning, node: now.Spec.NodeName}
 		refused := now.Status.Phase == core.PodFailed
-		for _, condition := range now.Status.Conditions {
-			refused = refused || condition.Type == core.PodScheduled && condition.Status == core.ConditionFalse && condition.Reason != ""
+		if refused {
+			end.said = now.Status.Reason + " " + now.Status.Message
 		}
-		if !runs && !refused {
+		for _, condition := range now.Status.Conditions {
+			if condition.Type == core.PodScheduled && condition.Status == core.ConditionFalse && condition.Reason != "" {
+				refused, end.said = true, condition.Message
+			}
+		}
+		if !end.runs && !refused {
 			return fmt.Errorf("phase %s on %q", now.Status.Phase, now.Spec.NodeName)
 		}
 		return nil
 	})
-	return runs
+	return end
 }
 
-// change carries one of the changes out that why names for a pod that does not run, and the pod then has to run.
-func (a *asker) change(pod *core.Pod) {
-	why, status := askWhy(a.T, a.c, pod.Name)
-	if status == 0 {
-		a.Errorf("%s does not run, why says %+v", describePod(pod), why)
-	} else if status != 1 {
-		a.unknown[pod.Name] = true
-		a.Logf("%s does not run, why does not say the reason: %+v", describePod(pod), why)
-	}
-	// TestKubectlNeuronLNC has this one.
-	possible := slices.DeleteFunc(why.Changes, func(c whyChange) bool { return c.Kind == "other_lnc" })
-	if len(possible) == 0 {
-		a.c.DeletePod(a, "default", pod.Name)
+// expectPossible: of the node that the scheduler chose plan does not say that the pod fits not.
+func (a *asker) expectPossible(pod *core.Pod, node, dump string) {
+	if pod.Spec.NodeSelector != nil {
 		return
 	}
-	// Kinds that were seldom carried out first.
-	c := possible[a.random.IntN(len(possible))]
-	for _, other := range possible {
-		if a.carried[other.Kind] < a.carried[c.Kind] {
-			c = other
+	there := pod.DeepCopy()
+	there.Spec.NodeSelector = map[string]string{core.LabelHostname: node}
+	if text, status := askPlan(a.T, a.c, there, "--from", dump); status == 1 {
+		a.isWrong(there, dump, "it runs there\n%s", text)
+	}
+}
+
+var insufficient = regexp.MustCompile(`(\d+) Insufficient ([^ ,]+)`)
+
+// expectSameLacks compares on how many nodes, of those that the pod's rules allow, too little of a resource is free, as why finds and as the
+// scheduler says.
+func (a *asker) expectSameLacks(pod *core.Pod, why whyAnswer, said, dump string) {
+	said, _, _ = strings.Cut(said, "preemption:")
+	if !strings.Contains(said, "nodes are available") {
+		return // no node was tried, or one was chosen
+	}
+	says, finds := map[string]int{}, map[string]int{}
+	for _, match := range insufficient.FindAllStringSubmatch(said, -1) {
+		says[strings.TrimSuffix(match[2], ".")], _ = strconv.Atoi(match[1])
+	}
+	for _, group := range why.Nodes {
+		if group.has("claim_missing", "class_unknown", "all_differ", "claim_full", "claim_limit") {
+			return // the scheduler ends with an error
+		}
+		if group.has("not_ready", "unschedulable", "taint", "label") {
+			continue
+		}
+		for _, one := range group.Obstacles {
+			if isCounted(one) && !(one.Kind == "no_resource" && a.isServedByClass(one.Name)) {
+				finds[one.Name] += len(group.Nodes)
+			}
 		}
 	}
-	a.carried[c.Kind]++
-	a.Logf("%s: %s", describePod(pod), c.Sentence)
-	next := pod.DeepCopy()
-	switch c.Kind {
-	case "pods_ended":
-		a.end(c.Pods...)
-	case "pod_moved":
-		moved := a.end(c.Pods...)[0].DeepCopy()
-		moved.Name += "-m"
-		moved.Spec.NodeSelector = map[string]string{core.LabelHostname: c.To}
-		a.c.CreatePod(a, "default", moved)
-		a.awaitRunning(moved.Name)
-		a.running = append(a.running, moved)
-	case "uncordon":
-		a.c.Kubectl(a, "uncordon", c.Node)
-	case "tolerate":
-		key, value, effect := cutTaint(c.Value)
-		next.Spec.Tolerations = append(next.Spec.Tolerations, core.Toleration{Key: key, Operator: core.TolerationOpEqual, Value: value, Effect: core.TaintEffect(effect)})
-	case "gate_removed":
-		next.Spec.SchedulingGates = nil
-	case "default_scheduler":
-		next.Spec.SchedulerName = ""
-	case "fewer":
-		a.askForFewer(next, c)
-	case "claim_not_count":
-		a.claimInstead(next)
-	case "count_not_claim":
-		a.countInstead(next)
-	default:
-		a.Fatalf("change %+v", c)
+	if !maps.Equal(says, finds) {
+		a.isWrong(pod, dump, "too little is free on so many nodes: %v, the scheduler says %v: %s", finds, says, said)
 	}
-	a.settle() // a pod that came before this may have been refused
-	now, err := a.c.Client.CoreV1().Pods("default").Get(context.Background(), pod.Name, meta.GetOptions{})
+}
+
+// isCounted: the scheduler compares numbers.
+func isCounted(one whyObstacle) bool {
+	switch one.Kind {
+	case "too_little", "no_resource":
+		return true
+	case "too_few":
+		return one.Detail != "refused"
+	case "other_mode":
+		return strings.Contains(one.Name, "/")
+	}
+	return false
+}
+
+// isServedByClass: where a class has the name of a resource, the scheduler looks for devices on nodes that do not list it.
+func (a *asker) isServedByClass(name string) bool {
+	classes, err := a.c.Client.ResourceV1().DeviceClasses().List(context.Background(), meta.ListOptions{})
 	if err != nil {
 		a.Fatal(err)
 	}
-	if again := c.Kind != "pods_ended" && c.Kind != "pod_moved" && c.Kind != "uncordon"; again || now.Status.Phase == core.PodFailed {
-		a.c.DeletePod(a, "default", pod.Name)
-		next.Name += "-c"
-		a.c.CreatePod(a, "default", next)
-	}
-	a.awaitRunning(next.Name)
-	a.running = append(a.running, next)
-}
-
-func (a *asker) awaitRunning(name string) {
-	cluster.Eventually(a, cluster.Patience, name+" runs", func() error {
-		now, err := a.c.Client.CoreV1().Pods("default").Get(context.Background(), name, meta.GetOptions{})
-		if err != nil {
-			return suite.Permanent(err)
-		}
-		if now.Status.Phase == core.PodFailed {
-			return suite.Permanent(fmt.Errorf("%s: %s", now.Status.Reason, now.Status.Message))
-		}
-		if now.Status.Phase != core.PodRunning {
-			return fmt.Errorf("phase %s on %q", now.Status.Phase, now.Spec.NodeName)
-		}
-		return nil
+	return slices.ContainsFunc(classes.Items, func(class resource.DeviceClass) bool {
+		return class.Spec.ExtendedResourceName != nil && *class.Spec.ExtendedResourceName == name
 	})
-}
-
-func cutTaint(text string) (key, value, effect string) {
-	pair, effect, _ := strings.Cut(text, ":")
-	key, value, _ = strings.Cut(pair, "=")
-	return key, value, effect
-}
-
-// end deletes pods, "default/question-3", and returns them as they were made.
-func (a *asker) end(names ...string) (ended []*core.Pod) {
-	for _, name := range names {
-		at := slices.IndexFunc(a.running, func(pod *core.Pod) bool { return "default/"+pod.Name == name })
-		if at < 0 {
-			a.Fatalf("%s is none of the test's pods", name)
-		}
-		ended = append(ended, a.running[at])
-		a.running = slices.Delete(a.running, at, at+1)
-		a.c.DeletePod(a, "default", ended[len(ended)-1].Name)
-	}
-	return ended
-}
-
-func (a *asker) askForFewer(pod *core.Pod, c whyChange) {
-	if c.Resource == "claim" {
-		whole := a.templates[*pod.Spec.ResourceClaims[0].ResourceClaimTemplateName]
-		claim := whole.DeepCopy()
-		count, err := strconv.ParseInt(c.Value, 10, 64)
-		if err != nil || len(claim.Requests) != 1 {
-			a.Fatalf("%+v of %+v", c, claim)
-		}
-		claim.Requests[0].Exactly.Count = count
-		a.useClaim(pod, 0, *claim)
-		return
-	}
-	for i := range pod.Spec.Containers {
-		limits := pod.Spec.Containers[i].Resources.Limits
-		if _, asks := limits[core.ResourceName(c.Resource)]; asks {
-			limits[core.ResourceName(c.Resource)] = quantity(c.Value)
-		}
-	}
-}
-
-// useClaim gives the pod a claim, as the one at this place or one more.
-func (a *asker) useClaim(pod *core.Pod, place int, claim resource.DeviceClaim) {
-	name := fmt.Sprintf("asked-%d", len(a.templates))
-	template(a.T, a.c, name, claim)
-	a.templates[name] = claim
-	if place < len(pod.Spec.ResourceClaims) {
-		pod.Spec.ResourceClaims[place].ResourceClaimTemplateName = &name
-		return
-	}
-	own := fmt.Sprintf("c%d", place)
-	pod.Spec.ResourceClaims = append(pod.Spec.ResourceClaims, core.PodResourceClaim{Name: own, ResourceClaimTemplateName: &name})
-	for i := range pod.Spec.Containers {
-		resources := &pod.Spec.Containers[i].Resources
-		resources.Claims = append(resources.Claims, core.ResourceClaim{Name: own})
-	}
-}
-
-var classServing = map[core.ResourceName]string{cluster.Neuron: "neuron.aws.com", cluster.NeuronCore: "core.neuron.aws.com", cluster.EFA: "efa.neuron.aws.com"}
-
-func (a *asker) claimInstead(pod *core.Pod) {
-	var claim resource.DeviceClaim
-	for i := range pod.Spec.Containers {
-		for name, class := range classServing {
-			limits := pod.Spec.Containers[i].Resources.Limits
-			if asked, asks := limits[name]; asks {
-				claim.Requests = append(claim.Requests, exactly(fmt.Sprintf("r%d", len(claim.Requests)), class, asked.Value()))
-				delete(limits, name)
-				delete(pod.Spec.Containers[i].Resources.Requests, name)
-			}
-		}
-	}
-	a.useClaim(pod, 0, claim)
-}
-
-func (a *asker) countInstead(pod *core.Pod) {
-	counts := core.ResourceList{}
-	for _, own := range pod.Spec.ResourceClaims {
-		for _, request := range a.templates[*own.ResourceClaimTemplateName].Requests {
-			for name, class := range classServing {
-				if class == request.Exactly.DeviceClassName {
-					sum := counts[name]
-					sum.Add(counted(request.Exactly.Count))
-					counts[name] = sum
-				}
-			}
-		}
-	}
-	pod.Spec.ResourceClaims = nil
-	for i := range pod.Spec.Containers {
-		pod.Spec.Containers[i].Resources.Claims = nil
-	}
-	pod.Spec.Containers[0].Resources.Limits = counts
 }

@@ -29,8 +29,27 @@ type whyChange struct {
 	Pods                                      []string
 }
 
+// whyNodes are nodes with the same obstacles.
+type whyNodes struct {
+	Nodes     []string
+	Obstacles []whyObstacle
+}
+
+type whyObstacle struct{ Kind, Name, Detail, Sentence string }
+
+func (w whyNodes) has(kinds ...string) bool {
+	for _, one := range w.Obstacles {
+		if slices.Contains(kinds, one.Kind) {
+			return true
+		}
+	}
+	return false
+}
+
 type whyAnswer struct {
 	Answer  string
+	Notes   []string
+	Nodes   []whyNodes
 	Changes []whyChange
 }
 
@@ -95,6 +114,7 @@ func TestKubectlNeuron(t *testing.T) {
 		n.ExpectAllocatable(t, everyKindsCounts[i])
 	}
 	expectReadyEverywhere(t, c, agentPod, 3)
+	listLicences(t, c, nodes)
 
 	t.Run("Nodes", func(t *testing.T) { expectFleet(t, c, nodes) })
 	t.Run("Rights", func(t *testing.T) { expectRights(t, c) })
@@ -122,6 +142,7 @@ func TestKubectlNeuronModes(t *testing.T) {
 	startDriver(t, c, nodes[:1], partitioned, unmodified)
 	expectOffered(t, nodes[1], expectSplit(everyKindsCounts[2]))
 	expectReadyEverywhere(t, c, agentPod, 1)
+	listLicences(t, c, nodes)
 	t.Run("Split", func(t *testing.T) {
 		newAsker(t, c, nodes[1:], drawCounts(cluster.Neuron, cluster.NeuronCore)).ask(3, 0.2)
 	})
@@ -138,6 +159,7 @@ func TestKubectlNeuronShares(t *testing.T) {
 	nodes := c.Nodes(t, trn1DRA)
 	startDriver(t, c, nodes, sharing)
 	awaitShared(t, nodes[0])
+	listLicences(t, c, nodes)
 	newAsker(t, c, nodes, drawShares).ask(6, 0.1)
 }
 

@@ -103,12 +103,7 @@ func expectKeepsQuota(t *testing.T, c *cluster.Cluster) {
 	ranks = awaitRanks(t, c, runs.selector, 2, wholeNode, killed)
 	cluster.Figure(t, "Job behind Kueue: one rank killed, it runs again", time.Since(begin))
 
-	begin = time.Now()
-	drained := ranks[1].pod.Spec.NodeName
-	drainNode(t, c, drained)
-	moved := awaitRanks(t, c, runs.selector, 2, wholeNode, ranks[1])
-	cluster.Figure(t, "Job behind Kueue: a node drained, its rank runs elsewhere", time.Since(begin))
-	expectNotOn(t, moved, drained)
+	drainRank(t, c, "Job behind Kueue: a node drained, its rank runs elsewhere", ranks[1], runs.selector, 2, wholeNode, ranks[1])
 	c.ExpectNoPods(t, "default", waits.selector)
 }
 

@@ -2,7 +2,6 @@ package scenarios
 
 import (
 	"testing"
-	"time"
 
 	"neuron-agent.test/cluster/cluster"
 )
@@ -44,12 +43,7 @@ func TestMPIOperator(t *testing.T) {
 		t.Error("the launcher has no POD_IP")
 	}
 
-	begin := time.Now()
-	drained := ranks[1].pod.Spec.NodeName
-	uncordon := drainNode(t, c, drained)
-	moved := awaitRanks(t, c, workers, 2, both, ranks[1])
-	cluster.Figure(t, "MPIJob: a node drained, its worker runs elsewhere", time.Since(begin))
-	expectNotOn(t, moved, drained)
+	moved, uncordon := drainRank(t, c, "MPIJob: a node drained, its worker runs elsewhere", ranks[1], workers, 2, both, ranks[1])
 	uncordon()
 
 	// A worker that is killed stays failed until somebody deletes it: restartPolicy Never is the operator's default.

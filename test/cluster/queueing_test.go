@@ -308,13 +308,22 @@ func expectNonePlaced(t *testing.T, c *cluster.Cluster, selector string) {
 	}
 }
 
-// drainNode evicts the pods of a node; the returned function lets pods on it again, and the end of the test does.
-func drainNode(t *testing.T, c *cluster.Cluster, name string) (uncordon func()) {
+// drainRank drains the node of a rank: afterwards as many run as awaitRanks says, none of them there. uncordon lets pods on the node again, and
+// the end of the test does.
+func drainRank(t *testing.T, c *cluster.Cluster, what string, r rank, selector string, count int, ask cluster.Ask, before ...rank) (moved []rank, uncordon func()) {
 	t.Helper()
-	uncordon = func() { c.Kubectl(t, "uncordon", name) }
+	begin, node := time.Now(), r.pod.Spec.NodeName
+	uncordon = func() { c.Kubectl(t, "uncordon", node) }
 	t.Cleanup(uncordon)
-	c.Kubectl(t, "drain", name, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=60s")
-	return uncordon
+	c.Kubectl(t, "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=60s")
+	moved = awaitRanks(t, c, selector, count, ask, before...)
+	cluster.Figure(t, what, time.Since(begin))
+	for _, other := range moved {
+		if other.pod.Spec.NodeName == node {
+			t.Errorf("%s is on %s", other.pod.Name, node)
+		}
+	}
+	return moved, uncordon
 }
 
 // expectSomeWait waits until so many of the selected pods are refused by the scheduler for want of devices, and the others run.

@@ -43,13 +43,7 @@ func TestTrainingOperator(t *testing.T) {
 	begin := time.Now()
 	expectStartedAgain(t, c, ranks[0])
 	cluster.Figure(t, "PyTorchJob: one rank killed, it runs again", time.Since(begin))
-
-	begin = time.Now()
-	drained := ranks[1].pod.Spec.NodeName
-	drainNode(t, c, drained)
-	moved := awaitRanks(t, c, job.selector, 2, wholeNode, ranks[1])
-	cluster.Figure(t, "PyTorchJob: a node drained, its rank runs elsewhere", time.Since(begin))
-	expectNotOn(t, moved, drained)
+	drainRank(t, c, "PyTorchJob: a node drained, its rank runs elsewhere", ranks[1], job.selector, 2, wholeNode, ranks[1])
 }
 
 // expectStartedAgain kills a rank; the kubelet starts its container again, and it has what it had.

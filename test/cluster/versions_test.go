@@ -237,13 +237,7 @@ func expectClaims(t *testing.T, c *cluster.Cluster, nodes []*cluster.Node) {
 		}
 		l.pods = append(l.pods, drawn[:30]...)
 	}
-	o := l.run(10*time.Minute, nil)
-	verdict := l.expectReuse(o)
-	figure(t, "versions: %d random claims on %d nodes: %v, %d pairs on one piece of silicon, %d violations", len(l.pods), len(nodes),
-		o.took.Round(100*time.Millisecond), verdict.Pairs, len(verdict.Violations))
-	for _, n := range nodes {
-		expectNothingPrepared(t, n)
-	}
+	l.expectUsed(l.run(10*time.Minute, nil), "random claims on nodes of a version")
 	if whole {
 		expectTaintedWhileUnhealthy(t, nodes[0], 6)
 	} else {

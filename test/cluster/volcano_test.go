@@ -49,12 +49,7 @@ func TestVolcano(t *testing.T) {
 	ranks = awaitRanks(t, c, first.selector, 2, wholeNode, ranks...) // RestartJob: both are made anew
 	cluster.Figure(t, "Volcano: one rank killed, all run again", time.Since(begin))
 
-	begin = time.Now()
-	drained := ranks[1].pod.Spec.NodeName
-	uncordon := drainNode(t, c, drained)
-	ranks = awaitRanks(t, c, first.selector, 2, wholeNode, ranks...)
-	cluster.Figure(t, "Volcano: a node drained, all run again", time.Since(begin))
-	expectNotOn(t, ranks, drained)
+	ranks, uncordon := drainRank(t, c, "Volcano: a node drained, all run again", ranks[1], first.selector, 2, wholeNode, ranks...)
 	uncordon()
 
 	expectGang(t, c, nodes, ranks)
@@ -93,13 +88,4 @@ func awaitPodGroup(t *testing.T, c *cluster.Cluster, job, words string) {
 	t.Helper()
 	text := c.Kubectl(t, "get", "jobs.batch.volcano.sh", job, "-o", "jsonpath={.metadata.uid}")
 	c.AwaitSaid(t, []string{words}, "describe", "podgroups.scheduling.volcano.sh", job+"-"+text)
-}
-
-func expectNotOn(t *testing.T, ranks []rank, node string) {
-	t.Helper()
-	for _, r := range ranks {
-		if r.pod.Spec.NodeName == node {
-			t.Errorf("%s is on %s", r.pod.Name, node)
-		}
-	}
 }
