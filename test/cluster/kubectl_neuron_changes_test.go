@@ -144,7 +144,8 @@ func (a *asker) carryOut(pod *core.Pod, c whyChange, dump string) (next *core.Po
 		restore = func() { a.c.Kubectl(a, "cordon", c.Node) }
 	case "tolerate":
 		key, value, effect := cutTaint(c.Value)
-		next.Spec.Tolerations = append(next.Spec.Tolerations, core.Toleration{Key: key, Operator: core.TolerationOpEqual, Value: value, Effect: core.TaintEffect(effect)})
+		next.Spec.Tolerations = append(next.Spec.Tolerations,
+			core.Toleration{Key: key, Operator: core.TolerationOpEqual, Value: value, Effect: core.TaintEffect(effect)})
 	case "gate_removed":
 		next.Spec.SchedulingGates = nil
 	case "default_scheduler":

@@ -144,8 +144,13 @@ func drawClaimed(a *asker, pod *core.Pod) {
 	}
 }
 
-// drawShares: cores of one device or of several that claims may share, and whole devices between them.
+// drawShares: cores of one device or of several that claims may share, and whole devices between them; and numbers, which no class serves
+// there.
 func drawShares(a *asker, pod *core.Pod) {
+	if a.random.IntN(6) == 0 {
+		drawCounts(cluster.Neuron)(a, pod)
+		return
+	}
 	for place := range 1 + a.random.IntN(4)/3 {
 		claim := shareOf(strconv.Itoa(1 + a.random.IntN(2)))
 		claim.Requests[0].Exactly.Count = a.amount(18)
