@@ -202,7 +202,7 @@ func expectOtherDirectory(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 		}
 		return fmt.Errorf("none of %d (%w)", len(pods), err)
 	})
-	said := c.AwaitSaid(t, []string{"FailedMount", "hostPath type check failed: /var/lib/elsewhere/"}, "-n", system, "describe", "pod", name)
+	said := c.AwaitSaid(t, []string{"FailedMount", "hostPath type check failed", "/var/lib/elsewhere/"}, "-n", system, "describe", "pod", name)
 	t.Logf("SAID elsewhere\n%s", saidOf(said))
 }
 
@@ -215,7 +215,7 @@ func expectRootDir(t *testing.T, c *cluster.Cluster) {
 		waiting, err = tryAgentPodOn(c, n)
 		return err
 	})
-	said := c.AwaitSaid(t, []string{"FailedMount", "hostPath type check failed: /var/lib/kubelet/pod-resources"}, "-n", system,
+	said := c.AwaitSaid(t, []string{"FailedMount", "hostPath type check failed", "/var/lib/kubelet/pod-resources is not a directory"}, "-n", system,
 		"describe", "pod", waiting.Name)
 	t.Logf("SAID root-dir\n%s", saidOf(said))
 	text, err := os.ReadFile(cluster.Manifest("static/neuron-agent.yaml"))
