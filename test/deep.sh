@@ -231,7 +231,7 @@ containerd2 TestDefaultManifest|TestVersion$ 1.33
 containerd2 TestDefaultManifest|TestVersion$ 1.34
 containerd2 TestDefaultManifest|TestVersion$ 1.35
 containerd1.7 TestDefaultManifest|TestVersion$ 1.35
-crio TestDefaultManifest|TestVersion$ 1.36
+crio TestBringUp|TestDefaultManifest|TestVersion$ 1.36
 containerd2 TestDefaultManifest|TestVersion 1.36 1.35 1.34 1.33 1.37
 containerd2 TestDefaultManifest|TestShares$|TestVersion$|TestVersionSkew 1.37 1.36 1.35 1.34
 END
