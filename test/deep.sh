@@ -17,8 +17,8 @@
 #     cluster     the scenarios that test/run.sh shortens or leaves out: queues of 60 and 200 pods, lives of agent, node and claims,
 #                 random claims, admission rate, start of claims, the claims driver, 1,000 questions to kubectl neuron: 50 minutes
 #     fleet       150 agents of each mode against one API server, and 500 pods with claims on one node: half an hour
-#     versions    device plugin and claims on Kubernetes 1.33 to 1.37, containerd 1.7, kubelets that are older than their API server, an
-#                 upgrade under running pods: an hour, and as long again to build them the first time
+#     versions    device plugin and claims on Kubernetes 1.33 to 1.37, containerd 1.7, CRI-O, kubelets that are older than their API server,
+#                 an upgrade under running pods: an hour, and as long again to build them the first time
 #     queues      Volcano, JobSet, MPI operator, training operator, LeaderWorkerSet and Kueue in front of four nodes; the catalogue in
 #                 Karpenter's scheduling simulation: 15 minutes, and 45 to build them the first time
 #     attack      attacks on simulated nodes: an hour
@@ -216,23 +216,24 @@ fleet_suite() {
 
 # One run of the cluster suite for each version; the logs of one that fails are kept.
 versions_suite() {
-  local passed=0 failed=0 skipped=0 versions containerd only p f s
-  while read -r containerd only versions; do
-    echo "Kubernetes $versions, containerd $containerd"
-    CLUSTER_DEEP=1 CLUSTER_KUBERNETES=$versions CLUSTER_CONTAINERD=${containerd#2} "$root/test/cluster/run.sh" -run "$only" "$bin" < /dev/null 2>&1 | tee "$logs/versions.run"
+  local passed=0 failed=0 skipped=0 versions runtime only p f s
+  while read -r runtime only versions; do
+    echo "Kubernetes $versions, $runtime"
+    CLUSTER_DEEP=1 CLUSTER_KUBERNETES=$versions CLUSTER_RUNTIME=${runtime#containerd2} "$root/test/cluster/run.sh" -run "$only" "$bin" < /dev/null 2>&1 | tee "$logs/versions.run"
     read -r p f s <<< "$(tail -n 1 "$logs/versions.run" | tr -dc '0-9 \n')"
     passed=$((passed + ${p:-0})) failed=$((failed + ${f:-1})) skipped=$((skipped + ${s:-0}))
     if [ "${f:-1}" != 0 ]; then
-      rm -rf "$logs/versions.${versions%% *}"
-      mv "$root/build/cluster/logs" "$logs/versions.${versions%% *}"
+      rm -rf "$logs/versions.$runtime.${versions%% *}"
+      mv "$root/build/cluster/logs" "$logs/versions.$runtime.${versions%% *}"
     fi
   done << 'END'
-2 TestDefaultManifest|TestVersion$ 1.33
-2 TestDefaultManifest|TestVersion$ 1.34
-2 TestDefaultManifest|TestVersion$ 1.35
-1.7 TestDefaultManifest|TestVersion$ 1.35
-2 TestDefaultManifest|TestVersion 1.36 1.35 1.34 1.33 1.37
-2 TestDefaultManifest|TestShares$|TestVersion$|TestVersionSkew 1.37 1.36 1.35 1.34
+containerd2 TestDefaultManifest|TestVersion$ 1.33
+containerd2 TestDefaultManifest|TestVersion$ 1.34
+containerd2 TestDefaultManifest|TestVersion$ 1.35
+containerd1.7 TestDefaultManifest|TestVersion$ 1.35
+crio TestBringUp|TestDefaultManifest|TestVersion$ 1.36
+containerd2 TestDefaultManifest|TestVersion 1.36 1.35 1.34 1.33 1.37
+containerd2 TestDefaultManifest|TestShares$|TestVersion$|TestVersionSkew 1.37 1.36 1.35 1.34
 END
   echo "$passed passed, $failed failed, $skipped skipped"
   [ "$failed" -eq 0 ]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -25,7 +26,8 @@ func TestBringUp(t *testing.T) {
 	if versions := cluster.Versions(); len(versions) > 0 {
 		version = "v" + versions[0] + "."
 	}
-	for i, runtime := range []string{"containerd://2.4.2", "containerd://1.6"} {
+	runtimes := map[string]string{"": "containerd://2.4.2", "containerd1.7": "containerd://1.7.35", "crio": "cri-o://1.34.0"}
+	for i, runtime := range []string{runtimes[os.Getenv("CLUSTER_RUNTIME")], "containerd://1.6"} {
 		info := getNode(t, c, nodes[i]).Status.NodeInfo
 		if !strings.HasPrefix(info.KubeletVersion, version) || !strings.HasPrefix(info.ContainerRuntimeVersion, runtime) {
 			t.Errorf("%s: kubelet %s, runtime %s", nodes[i].Name, info.KubeletVersion, info.ContainerRuntimeVersion)

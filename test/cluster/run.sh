@@ -10,7 +10,8 @@
 # CLUSTER_SHARDS clusters run at the same time, each with its part of the tests; with 1 nothing disturbs what is measured. Default:
 # 2, or 3 where the kernel allows root 256 inotify instances, of which each cluster takes 6 and each node 9.
 # CLUSTER_KUBERNETES="1.37 1.36" runs another Kubernetes (kube/*.mod) than 1.36: the first is the cluster's, further ones are for the scenarios
-# of several versions. CLUSTER_CONTAINERD=1.7 runs that instead of containerd 2.
+# of several versions. CLUSTER_RUNTIME=containerd1.7 or crio runs that instead of containerd 2; CRI-O needs
+# Debian's packages conmon, skopeo, gcc, pkg-config and libseccomp-dev.
 # CLUSTER_QUEUEING="volcano mpi-operator" builds these queueing systems (queueing/*/go.mod) and runs their tests. Not set: those whose tests
 # -run names, and without -run jobset alone.
 # CLUSTER_DEEP=1 runs the long scenarios too (half an hour more). CLUSTER_FLEET=150 runs TestFleet with as many agents of each mode.
@@ -44,6 +45,12 @@ done
 
 find_root
 need_for_containers containerd runc ip nsenter setpriv /usr/lib/cni/bridge /usr/lib/cni/host-local /usr/lib/cni/loopback
+if [ "${CLUSTER_RUNTIME:-}" = crio ]; then
+  parts=
+  for program in conmon skopeo gcc pkg-config; do command -v "$program" >/dev/null || parts="$parts $program"; done
+  pkg-config --exists libseccomp 2>/dev/null || parts="$parts libseccomp-dev"
+  [ -z "$parts" ] || missing "not installed for CRI-O, packages of Debian:$parts"
+fi
 find_go
 $as_root unshare --mount --pid --net --fork sh -c 'ip link add br0 type bridge && ip link add port0 type veth' 2>/dev/null ||
   missing "may not make mount, PID and network namespaces with a bridge and veth here"
@@ -76,10 +83,20 @@ build_containerd() {
   done
 }
 build_containerd go.mod github.com/containerd/containerd/v2 containerd2 containerd containerd-shim-runc-v2 ctr
-case ${CLUSTER_CONTAINERD:-} in
+# build_crio: in its own folder of the module cache, as build_queueing does, and pinns, with which it makes namespaces. cgo is for seccomp.
+build_crio() {
+  module=github.com/cri-o/cri-o
+  folder=$(cd "$here/crio" && "$go" mod download "$module" && "$go" list -m -f '{{.Dir}}' "$module") || missing "the module $module (needs a network)"
+  mkdir -p "$out/crio"
+  tags=seccomp,containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper
+  (cd "$folder" && export CGO_ENABLED=1 GOFLAGS="-mod=readonly -tags=$tags" && built "" "$out/crio/crio" ./cmd/crio &&
+    gcc -std=c99 -O2 -o "$out/crio/pinns" pinns/src/*.c) || missing "CRI-O did not build (module download needs a network)"
+}
+case ${CLUSTER_RUNTIME:-} in
   "") ;;
-  1.7) build_containerd 1.7.mod github.com/containerd/containerd containerd1.7 containerd containerd-shim-runc-v2 ;;
-  *) echo "run.sh: CLUSTER_CONTAINERD is 1.7 or not set" >&2; exit 2 ;;
+  containerd1.7) build_containerd 1.7.mod github.com/containerd/containerd containerd1.7 containerd containerd-shim-runc-v2 ;;
+  crio) build_crio ;;
+  *) echo "run.sh: CLUSTER_RUNTIME is containerd1.7, crio or not set" >&2; exit 2 ;;
 esac
 [ -x "$out/helm" ] && [ "$out/helm" -nt "$top/test/helm/go.mod" ] || "$top/test/helm/run.sh" --command "$out/helm" ||
   missing "helm did not build (module download needs a network)"
@@ -142,7 +159,7 @@ awk -v deep="${CLUSTER_DEEP:-}" 'NR == FNR { seconds[$1] = deep == 1 && NF > 2 ?
 run_shard() {
   others=$(grep -vxFf "$out/shard.$1" "$out/tests" | paste -sd '|' -)
   $as_root env NEURON_BIN="$bin" IMAGES="$images" CLUSTER_TOOLS="$out" CLUSTER_TREE="$top" CLUSTER_LOGS="$out/logs/$1" \
-    CLUSTER_KUBERNETES="$kubernetes" CLUSTER_CONTAINERD="${CLUSTER_CONTAINERD:-}" \
+    CLUSTER_KUBERNETES="$kubernetes" CLUSTER_RUNTIME="${CLUSTER_RUNTIME:-}" \
     CLUSTER_QUEUEING="$queueing" CLUSTER_DEEP="${CLUSTER_DEEP:-}" CLUSTER_FLEET="${CLUSTER_FLEET:-}" CLUSTER_QUESTIONS="${CLUSTER_QUESTIONS:-}" \
     CHAOS_MINUTES="${CHAOS_MINUTES:-}" CHAOS_SEED="${CHAOS_SEED:-}" CHAOS_SLOWER="${CHAOS_SLOWER:-}" \
     "$out/cluster.test" -test.v -test.parallel 8 -test.timeout "$limit" -test.run "$only" -test.skip "^($others)\$" 2>&1 || echo 1 >"$out/failed"

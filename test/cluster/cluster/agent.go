@@ -74,9 +74,7 @@ func (c *Cluster) DeleteAgent(t testing.TB, set *apps.DaemonSet) {
 // TagImage gives an image of the node a second name.
 func (n *Node) TagImage(t testing.TB, from, to string) {
 	t.Helper()
-	_, err := suite.Run(env.tool("containerd2/ctr"), "--address", n.ofNode(containerdSocket), "--namespace", "k8s.io", "images", "tag",
-		"--local", "--force", from, to) // --local: containerd 1.6 has no transfer service
-	if err != nil {
+	if err := n.engine().tag(n, from, to); err != nil {
 		t.Fatal(err)
 	}
 }

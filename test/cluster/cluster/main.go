@@ -1,5 +1,5 @@
 // Package cluster starts a real Kubernetes control plane with several simulated nodes for tests: etcd, API server, controller
-// manager, scheduler and kubectl, and per node a kubelet and a containerd over a host that neuron-sim wrote.
+// manager, scheduler and kubectl, and per node a kubelet and a containerd, or CRI-O, over a host that neuron-sim wrote.
 //
 // A test package calls Main from its TestMain. The test binary then starts itself again in mount, PID and network namespaces of
 // its own, and once more for each node, so that nothing of the machine is touched, every process ends with the first one of
@@ -48,7 +48,7 @@ type settings struct {
 	// CLUSTER_KUBERNETES: minor versions, "1.37 1.36"; that of the control plane and of nodes that name none first. Empty: the one that the
 	// tests are built with. Each has its programs in a directory of its name in tools, that one in tools itself.
 	kubernetes []string
-	containerd string // CLUSTER_CONTAINERD: "1.7" instead of 2; its programs are in tools/containerd1.7/
+	runtime    string // CLUSTER_RUNTIME: containerd1.7 or crio instead of containerd2; its programs are in tools/ in a directory of its name
 	images     string // IMAGES: directory of archives neuron-agent-<version>-<architecture>.tar; empty: a stand-in
 	tree       string // CLUSTER_TREE: the repository, for its manifests
 	logs       string // CLUSTER_LOGS: outlives the run
@@ -90,7 +90,7 @@ func prepare() error {
 		bin:        os.Getenv("NEURON_BIN"),
 		tools:      os.Getenv("CLUSTER_TOOLS"),
 		kubernetes: Versions(),
-		containerd: os.Getenv("CLUSTER_CONTAINERD"),
+		runtime:    os.Getenv("CLUSTER_RUNTIME"),
 		images:     os.Getenv("IMAGES"),
 		tree:       os.Getenv("CLUSTER_TREE"),
 		logs:       os.Getenv("CLUSTER_LOGS"),

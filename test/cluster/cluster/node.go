@@ -38,11 +38,11 @@ type Spec struct {
 	KubeletRoot   string        // the kubelet's --root-dir, below /var/lib/kubelet; empty: that itself
 }
 
-// Runtime is which containerd a node runs.
+// Runtime is what runs the containers of a node.
 type Runtime int
 
 const (
-	FromModule       Runtime = iota // 2 from its Go module, or with CLUSTER_CONTAINERD 1.7; hands out CDI devices, as on EKS
+	FromModule       Runtime = iota // containerd 2 from its Go module, or what CLUSTER_RUNTIME names; hands out CDI devices, as on EKS
 	DebianContainerd                // Debian 12's 1.6, without CDI
 )
 
@@ -60,7 +60,7 @@ var (
 // Node is a running node.
 type Node struct {
 	Spec
-	Containerd, Kubelet *Process
+	Containerd, Kubelet *Process // Containerd: or CRI-O
 
 	cluster *Cluster
 	number  int // decides its addresses; never used twice
@@ -135,7 +135,7 @@ func (n *Node) install() error {
 	}
 	var err error
 	for _, dir := range []string{"root", "upper", "scratch", "disk/var/lib/probe", "disk/etc/kubernetes", "disk/etc/containerd",
-		"disk/etc/cni/net.d", "disk" + hostDir} {
+		"disk/etc/crio", "disk/etc/cni/net.d", "disk" + hostDir} {
 		err = errors.Join(err, os.MkdirAll(filepath.Join(n.dir, dir), 0o755))
 	}
 	err = errors.Join(err, os.Chmod(n.Disk("/var/lib/probe"), 0o777)) // probes may run as any user
@@ -151,7 +151,7 @@ func (n *Node) install() error {
 			return err
 		}
 	}
-	return errors.Join(n.writeContainerdConfig(), n.writeNetworkConfig(), n.writeKubeletConfig())
+	return errors.Join(n.writeEngineConfig(), n.writeNetworkConfig(), n.writeKubeletConfig())
 }
 
 // PowerOn starts an installed node that is off, and waits until the API server says that it is Ready.

@@ -18,8 +18,8 @@ const (
 )
 
 // privateDirs are the directories of a node that begin empty, whatever the machine has there, and survive a reboot.
-var privateDirs = []string{"/etc/cni", "/etc/containerd", "/etc/cdi", "/etc/kubernetes", "/opt/cni", "/opt/containerd", kubeletDir,
-	"/var/lib/containerd", "/var/lib/cni", "/var/lib/probe", "/var/log", hostDir}
+var privateDirs = []string{"/etc/cni", "/etc/containerd", "/etc/crio", "/etc/cdi", "/etc/kubernetes", "/opt/cni", "/opt/containerd",
+	kubeletDir, "/var/lib/containerd", "/var/lib/containers", "/var/lib/crio", "/var/lib/cni", "/var/lib/probe", "/var/log", hostDir}
 
 // nodeSetup is what the first process of a node is told.
 type nodeSetup struct {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"time"
@@ -14,10 +13,9 @@ import (
 )
 
 const (
-	kubeletDir       = "/var/lib/kubelet" // hard-coded in the kubelet's device manager
-	containerdSocket = "/run/containerd/containerd.sock"
-	kubernetesDir    = "/etc/kubernetes"
-	healthPort       = 10248
+	kubeletDir    = "/var/lib/kubelet" // hard-coded in the kubelet's device manager
+	kubernetesDir = "/etc/kubernetes"
+	healthPort    = 10248
 )
 
 // kubeletRoot is where the kubelet keeps all but device-plugins.
@@ -26,47 +24,6 @@ func (n *Node) kubeletRoot() string { return cmp.Or(n.KubeletRoot, kubeletDir) }
 // ofNode returns a path as the test sees it that may be outside the node's disk, for sockets below /run.
 func (n *Node) ofNode(path string) string {
 	return fmt.Sprintf("/proc/%d/root%s", n.first.Process.Pid, path)
-}
-
-func (n *Node) writeContainerdConfig() error {
-	runtime := ""
-	if n.InstanceType != "" {
-		runtime = env.tool("runtime")
-	}
-	text := fmt.Sprintf(`version = 3
-[plugins.'io.containerd.cri.v1.images'.pinned_images]
-  sandbox = %q
-[plugins.'io.containerd.cri.v1.runtime']
-  restrict_oom_score_adj = true
-  tolerate_missing_hugetlb_controller = true
-  [plugins.'io.containerd.cri.v1.runtime'.cni]
-    bin_dirs = ['/usr/lib/cni']
-    conf_dir = '/etc/cni/net.d'
-  [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
-    runtime_type = 'io.containerd.runc.v2'
-    [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
-      BinaryName = %q
-`, ProbeImage, runtime)
-	if n.Runtime == DebianContainerd || env.containerd != "" {
-		enableCDI := ""
-		if n.Runtime == FromModule {
-			enableCDI = "\n  enable_cdi = true"
-		}
-		text = fmt.Sprintf(`version = 2
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = %q%s
-  restrict_oom_score_adj = true
-  tolerate_missing_hugetlb_controller = true
-  [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "/usr/lib/cni"
-    conf_dir = "/etc/cni/net.d"
-  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
-    runtime_type = "io.containerd.runc.v2"
-    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-      BinaryName = %q
-`, ProbeImage, enableCDI, runtime)
-	}
-	return os.WriteFile(n.Disk("/etc/containerd/config.toml"), []byte(text), 0o644)
 }
 
 // writeNetworkConfig: pods have addresses of their node's range and reach the others through the suite's namespace, unmasked.
@@ -111,7 +68,7 @@ func (n *Node) writeKubeletConfig() error {
 			"x509":      map[string]any{"clientCAFile": kubernetesDir + "/ca.crt"},
 		},
 		"authorization":             map[string]any{"mode": "Webhook"},
-		"containerRuntimeEndpoint":  "unix://" + containerdSocket,
+		"containerRuntimeEndpoint":  "unix://" + n.engine().socket(),
 		"nodeStatusUpdateFrequency": every.String(),
 		"failSwapOn":                false, "failCgroupV1": false,
 		"cgroupDriver": "cgroupfs", "cgroupRoot": n.group(), "enforceNodeAllocatable": []string{},
@@ -123,29 +80,6 @@ func (n *Node) writeKubeletConfig() error {
 		return err
 	}
 	return os.WriteFile(dir+"/kubelet.json", config, 0o644)
-}
-
-// StartContainerd starts containerd and waits until it serves.
-func (n *Node) StartContainerd() error {
-	program, path := "/usr/bin/containerd", os.Getenv("PATH")
-	if n.Runtime == FromModule {
-		dir := env.tool("containerd" + cmp.Or(env.containerd, "2"))
-		program, path = dir+"/containerd", dir+":"+path // for its shim
-	}
-	var err error
-	if n.Containerd, err = n.start("containerd", []string{"PATH=" + path}, program); err != nil {
-		return err
-	}
-	return suite.Wait(Patience, n.Name+": containerd serves", func() error {
-		if err := n.Containerd.Running(); err != nil {
-			return suite.Permanent(err)
-		}
-		connection, err := net.Dial("unix", n.ofNode(containerdSocket))
-		if err == nil {
-			err = connection.Close()
-		}
-		return err
-	})
 }
 
 // StartKubelet starts the kubelet and waits until it is healthy. It ends by itself, and needs to be started again, if
@@ -175,18 +109,6 @@ func (n *Node) StartKubelet() error {
 		}
 		return expectOK(fmt.Sprintf("http://%s:%d/healthz", n.Address(), healthPort))
 	})
-}
-
-// importImages puts image archives into the node's containerd.
-func (n *Node) importImages(archives ...string) error {
-	for _, archive := range archives {
-		_, err := suite.Run(env.tool("containerd2/ctr"), "--address", n.ofNode(containerdSocket), "--namespace", "k8s.io", "images",
-			"import", "--local", archive)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // expectOK asks a health endpoint.

@@ -1,4 +1,4 @@
-// Stands between containerd and runc on a simulated node: in every container's /sys are the files of the simulated host instead
+// Stands between containerd or CRI-O and runc on a simulated node: in every container's /sys are the files of the simulated host instead
 // of the machine's. That is what makes the node simulated for a program that reads /sys and knows nothing of tests.
 package main
 
@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -17,7 +19,7 @@ const simulatedSys = "/simulated-host/sys" // see nodeMain
 
 func main() {
 	if bundle := createdBundle(os.Args[1:]); bundle != "" {
-		if err := showSimulatedSys(filepath.Join(bundle, "config.json")); err != nil {
+		if err := adjust(filepath.Join(bundle, "config.json")); err != nil {
 			fail(err)
 		}
 	}
@@ -42,7 +44,7 @@ func createdBundle(arguments []string) string {
 	return arguments[at+1]
 }
 
-func showSimulatedSys(config string) error {
+func adjust(config string) error {
 	text, err := os.ReadFile(config)
 	if err != nil {
 		return err
@@ -53,6 +55,17 @@ func showSimulatedSys(config string) error {
 	if err := numbers.Decode(&spec); err != nil {
 		return fmt.Errorf("%s: %w", config, err)
 	}
+	if _, err := os.Stat(simulatedSys); err == nil {
+		showSimulatedSys(spec)
+	}
+	leaveOutUnsupported(spec)
+	if text, err = json.Marshal(spec); err != nil {
+		return err
+	}
+	return os.WriteFile(config, text, 0o644)
+}
+
+func showSimulatedSys(spec map[string]any) {
 	mounts, _ := spec["mounts"].([]any)
 	for _, each := range mounts {
 		mount, _ := each.(map[string]any)
@@ -61,8 +74,24 @@ func showSimulatedSys(config string) error {
 			mount["options"] = []string{"rbind", "ro", "nosuid", "noexec", "nodev"}
 		}
 	}
-	if text, err = json.Marshal(spec); err != nil {
-		return err
+}
+
+// leaveOutUnsupported: on a machine without CAP_SYS_RESOURCE no process may have a lower oom_score_adj than its parent, and one without the
+// hugetlb cgroup has no limits of huge pages. containerd has options for both (see its configuration), CRI-O has none.
+func leaveOutUnsupported(spec map[string]any) {
+	process, _ := spec["process"].(map[string]any)
+	wanted, isNumber := process["oomScoreAdj"].(json.Number)
+	if own, err := os.ReadFile("/proc/self/oom_score_adj"); isNumber && err == nil {
+		lowest, _ := strconv.ParseInt(strings.TrimSpace(string(own)), 10, 64)
+		if number, err := wanted.Int64(); err == nil && number < lowest {
+			process["oomScoreAdj"] = lowest
+		}
 	}
-	return os.WriteFile(config, text, 0o644)
+	linux, _ := spec["linux"].(map[string]any)
+	resources, _ := linux["resources"].(map[string]any)
+	groups, _ := os.ReadFile("/proc/self/cgroup")
+	unified, _ := os.ReadFile("/sys/fs/cgroup/cgroup.controllers")
+	if !strings.Contains(string(groups), ":hugetlb:") && !strings.Contains(string(unified), "hugetlb") {
+		delete(resources, "hugepageLimits")
+	}
 }
