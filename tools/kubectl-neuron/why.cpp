@@ -177,10 +177,10 @@ void add_changes(const Fleet& fleet, const Pod& pod, const std::vector<NodeState
   why.changes = std::move(changes.found);
   why.all_tried = changes.all_tried;
   const bool late = effort != nullptr && effort->was_over();
-  if (why.all_tried || (!late && !why.changes.empty())) return;
+  if (why.all_tried) return;
   why.notes.push_back(late ? "the search ended after " + std::to_string(effort->limit().count()) +
-                                 " s; more changes may exist"
-                           : "not all changes were tried; more may exist");
+                                 " s; more or smaller changes may exist"
+                           : "not all changes were tried; more or smaller ones may exist");
 }
 
 void explain_waiting(const Fleet& fleet, const Pod& pod, Effort* effort, Why& why) {

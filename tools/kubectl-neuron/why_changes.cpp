@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -18,7 +19,6 @@ constexpr std::size_t kMostTargets = 100;
 constexpr std::size_t kMostHolders = 64;  // of one node, of which sets are made
 constexpr std::size_t kMostPairs = 300;   // of one node
 constexpr std::size_t kMostTogether = 16;
-constexpr std::size_t kMostSets = 20;
 constexpr int kMostTries = 5000;
 
 // A pod that could end.
@@ -92,7 +92,6 @@ class Finder {
 
  private:
   void leave_off() { all_tried_ = false; }
-
   [[nodiscard]] const NodeState* state(const std::string& node) const {
     const auto at = std::ranges::find(states_, node, [](const NodeState& one) { return one.node.name; });
     return at == states_.end() ? nullptr : &*at;
@@ -192,19 +191,22 @@ class Finder {
     }
   }
 
-  // A smaller number on the node where most fit.
+  // A smaller number of what one container asks for, or of the one claim.
   void try_fewer() {
-    std::string resource = pod_.claims.size() == 1 ? "claim" : "";
-    std::int64_t asked = kMostPerClaim + 1;
+    std::map<std::string, std::vector<std::int64_t>> asked;
     for (const Container& container : pod_.containers) {
       for (const auto& [name, amount] : container.requests) {
-        if (amount <= 0) continue;
-        if (!resource.empty()) return;  // more than one
-        resource = name;
-        asked = amount;
+        if (amount > 0) asked[name].push_back(amount);
       }
     }
-    if (resource.empty()) return;
+    if (pod_.claims.size() == 1) asked["claim"] = {kMostPerClaim + 1};
+    for (const auto& [name, amounts] : asked) {
+      if (amounts.size() == 1) try_fewer_of(name, amounts.front());
+    }
+  }
+
+  // On the node where most fit.
+  void try_fewer_of(const std::string& resource, std::int64_t asked) {
     Change best;
     best.kind = Kind::fewer;
     std::int64_t most = 0;
@@ -320,22 +322,23 @@ class Finder {
     }
   }
 
-  // Two pods, or where that is not enough some more.
+  // Two pods of any node, or where that is not enough some more.
   void try_sets(const std::vector<Full>& nodes) {
     std::vector<Change> sets;
     for (const Full& node : nodes) {
-      Set set = small_set(node);
-      if (set.size() > 2) {
-        if (Set pair = pair_of(node); !pair.empty()) set = std::move(pair);
+      all_tried_ &= tries_ <= kMostTries / 2;
+      if (tries_ > kMostTries / 2 || sets.size() == kMostOfPods) break;
+      if (const Set pair = pair_of(node); !pair.empty()) sets.push_back(ended(node, pair));
+    }
+    if (sets.empty()) {
+      for (const Full& node : nodes) {
+        if (const Set set = small_set(node); !set.empty()) sets.push_back(ended(node, set));
+        if (tries_ > kMostTries) break;
       }
-      if (!set.empty()) sets.push_back(ended(node, set));
-      if (sets.size() == kMostSets) break;
     }
     std::ranges::stable_sort(sets, {}, [](const Change& one) { return one.pods.size(); });
-    for (std::size_t i = 0; i < sets.size() && i < kMostOfPods; ++i) {
-      if (sets[i].pods.size() > 2 && sets.front().pods.size() == 2) break;
-      found_.push_back(std::move(sets[i]));
-    }
+    if (sets.size() > kMostOfPods) sets.resize(kMostOfPods);
+    std::ranges::move(sets, std::back_inserter(found_));
   }
 
   // All end, and as many as possible stay after all: none of the rest can be left out.
@@ -364,7 +367,10 @@ class Finder {
       for (std::size_t k = i + 1; k < node.pods.size(); ++k) {
         const Set pair = {&node.pods[i], &node.pods[k]};
         if (!may_be_enough(node, pair)) continue;
-        if (++tried > kMostPairs) return {};
+        if (++tried > kMostPairs) {
+          leave_off();
+          return {};
+        }
         if (proves(ended(node, pair))) return pair;
       }
     }

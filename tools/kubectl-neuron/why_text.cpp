@@ -195,7 +195,11 @@ std::string why_text(const Why& why) {
   if (!why.changes.empty()) text += "\n" + alone + "each of these would let it in\n";
   for (const Change& change : why.changes) text += "  " + words_of(change) + "\n";
   const bool stuck = why.changes.empty() && why.all_tried && why.answer == Answer::no && !why.nodes.empty();
-  if (stuck) text += "\nno single change and no end of other pods would let it in\n";
+  if (stuck) {
+    text +=
+        "\nno change of those that are tried would let it in: other pods' end or move, uncordon, a toleration, no gate,"
+        " the\ndefault scheduler, another LNC, a claim or a count, a smaller number\n";
+  }
   return text;
 }
 

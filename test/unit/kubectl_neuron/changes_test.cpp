@@ -281,5 +281,26 @@ TEST(Sets, AtMostSixteenPods) {
   EXPECT_FALSE(more.all_tried) << "it is not said that there is none";
 }
 
+TEST(Sets, TwoPodsOfTheLastNodeBeforeThreeOfTheOthers) {
+  Fleet fleet;
+  for (int i = 10; i < 33; ++i) {
+    const std::string node = "n" + std::to_string(i);
+    add_node(fleet, node, "trn1.32xlarge");
+    for (int pod = 0; pod < 4; ++pod) add_pod(fleet, node + "-" + std::to_string(pod), node, {{kNeuron, 4}});
+  }
+  add_node(fleet, "n33", "trn1.32xlarge");
+  for (const char* name : {"y", "z"}) add_pod(fleet, name, "n33", {{kNeuron, 8}});
+  EXPECT_THAT(sentences(fleet, {{kNeuron, 12}}, {}), Contains("default/y and default/z end: it then fits on n33"));
+}
+
+// ---- Smaller numbers
+
+TEST(Fewer, OfOneOfTwoResources) {
+  Fleet fleet;
+  add_node(fleet, "a", "trn1.32xlarge");
+  EXPECT_THAT(sentences(fleet, {{kNeuron, 17}, {kEfa, 8}}, {}),
+              Contains("at most 16 aws.amazon.com/neuron: it then fits on a"));
+}
+
 }  // namespace
 }  // namespace neuron::fleet::test
