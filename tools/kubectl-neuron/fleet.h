@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -113,9 +114,9 @@ struct Pod {
   std::vector<Container> containers;
   std::vector<PodClaim> claims;
   std::vector<ContainerWait> waits;
-  std::set<std::string> rules;          // rules_not_counted() of its spec (parse.h)
-  std::vector<PodSelector> keeps_away;  // required anti-affinity
-  std::optional<Labels> labels;         // nullopt: not kept, since it is placed
+  std::set<std::string> rules;           // rules_not_counted() of its spec (parse.h)
+  std::vector<PodSelector> keeps_away;   // required anti-affinity
+  std::shared_ptr<const Labels> labels;  // null: not known
   Amounts general;  // requests of all other resources, in thousandths, as the scheduler counts them for the pod
 };
 

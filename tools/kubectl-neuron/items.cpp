@@ -151,20 +151,8 @@ Keep keep_of(Kind kind) {
 
 constexpr const char* kApp = "app.kubernetes.io/name";
 
-// Labels of pods that are placed are kept of agents alone, and that one.
-void cut_labels(json& pod) {
-  const bool is_placed = !kube::text_of(pod, {"spec", "nodeName"}).empty();
-  if (!is_placed || kube::text_of(pod, {"status", "phase"}) == "Failed") return;
-  if (!member(pod, "metadata").is_object()) return;
-  const std::string app = kube::text_of(pod, {"metadata", "labels", kApp});
-  json& metadata = pod["metadata"];
-  metadata.erase("labels");
-  if (!app.empty()) metadata["labels"] = {{kApp, app}};
-}
-
 // Arguments and images are those of the agents alone: those of others may hold secrets.
 void cut_pod(json& pod) {
-  cut_labels(pod);
   const bool is_agent = kube::text_of(pod, {"metadata", "labels", kApp}).starts_with("neuron-agent");
   if (is_agent || !member(pod, "spec").is_object()) return;
   json& spec = pod["spec"];

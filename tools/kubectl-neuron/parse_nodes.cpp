@@ -309,7 +309,7 @@ Pod pod_of(const json& object, const std::set<std::string>& more) {
   read_placement(pod, spec);
   pod.rules = rules_not_counted(spec);
   pod.keeps_away = anti_affinity_of(spec);
-  if (pod.node.empty() || pod.phase == "Failed") pod.labels = labels_of(member(metadata, "labels"));
+  pod.labels = std::make_shared<const Labels>(labels_of(member(metadata, "labels")));
   pod.containers = containers_of(spec, more, amounts_of);
   pod.general = general_requests(spec, more);
   read_claims(pod, object);

@@ -230,6 +230,21 @@ TEST(PlainPods, TheSmallestThatHoldsEnoughOfWhatLacksEndsOrMoves) {
       << "whether b takes another pod is not known";
 }
 
+TEST(PlainPods, MoveWhereAntiAffinityOfOthersIsNotAboutThem) {
+  Fleet fleet = node_with({{"cpu", 16'000}});
+  add_plain(fleet, "db", {{"cpu", 9'000}});
+  add_node(fleet, "b", "");
+  fleet.nodes[1].general = {{"cpu", 16'000}, {"pods", 9'000}};
+  add_pod(fleet, "agent", "b", {});
+  std::ranges::find(fleet.pods, "agent", &Pod::name)->keeps_away = {{{}, true, {{"name", "In", {"rival"}}}}};
+  const auto of_db = [&](Labels labels) {
+    std::ranges::find(fleet.pods, "db", &Pod::name)->labels = std::make_shared<const Labels>(std::move(labels));
+    return sentences(fleet, {{kNeuron, 4}}, {{"cpu", 8'000}});
+  };
+  EXPECT_THAT(of_db({{"name", "db"}}), Contains("default/db moves from a to b: it then fits on a"));
+  EXPECT_THAT(of_db({{"name", "rival"}}), Not(Contains(HasSubstr("moves"))));
+}
+
 TEST(PlainPods, PlacesAndResourcesOfOthers) {
   Fleet crowded = node_with({{"pods", 1'000}});
   add_plain(crowded, "web", {});

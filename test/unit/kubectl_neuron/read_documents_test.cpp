@@ -181,7 +181,7 @@ TEST(ReadDocuments, RulesOfPodsAreKeptWithoutNames) {
   pod["spec"]["containers"][0]["ports"] = {{{"name", "secret"}, {"hostPort", 80}}, {{"name", "secret"}}};
   json placed = pod;
   placed["metadata"]["name"] = "placed";
-  placed["metadata"]["labels"]["app"] = "secret";
+  placed["metadata"]["labels"]["app"] = "q";
   placed["spec"]["nodeName"] = "n0";
   cluster.lists["/api/v1/pods"] = {pod, placed};
   const Documents documents = read(cluster);
@@ -190,9 +190,9 @@ TEST(ReadDocuments, RulesOfPodsAreKeptWithoutNames) {
   ASSERT_EQ(fleet.pods.size(), 2U);
   EXPECT_THAT(fleet.pods[0].rules, ElementsAre("gang scheduling", "host ports", "persistent volumes", "pod affinity",
                                                "pod anti-affinity", "topology spread"));
-  EXPECT_EQ(fleet.pods[0].labels, (Labels{{"app", "p"}}));
+  EXPECT_EQ(*fleet.pods[0].labels, (Labels{{"app", "p"}}));
   EXPECT_TRUE(fleet.pods[0].stays);
-  EXPECT_EQ(fleet.pods[1].labels, std::nullopt);
+  EXPECT_EQ(*fleet.pods[1].labels, (Labels{{"app", "q"}}));
   ASSERT_EQ(fleet.pods[1].keeps_away.size(), 1U);
   EXPECT_TRUE(fleet.pods[1].keeps_away[0].any_namespace);
   EXPECT_EQ(fleet.pods[1].keeps_away[0].rules.at(0).key, "app");
