@@ -57,6 +57,7 @@ struct Change {
   };
   Kind kind = Kind::pods_ended;
   std::vector<std::string> pods;  // "namespace/name"
+  std::vector<bool> leaving;      // which of `pods` are being deleted
   std::string node;               // where the pod then fits
   std::string to;
   std::string resource;
