@@ -1,8 +1,24 @@
 # bash completion for kubectl-neuron; `kubectl neuron` has kubectl_complete-neuron
+
+# Adds the names of standard input that begin with $1, quoted. Others chose them, so not `compgen -W`, which expands $(...).
+_kubectl_neuron_names() {
+  local name quoted
+  while IFS= read -r name; do
+    [[ -n $name && $name != *[[:space:][:cntrl:]]* ]] || continue
+    printf -v quoted %q "$name"
+    [[ $name == "$1"* || $quoted == "$1"* ]] && COMPREPLY+=("$quoted")
+  done
+}
+
+_kubectl_neuron_files() {
+  compopt -o filenames 2>/dev/null # quoted by bash
+  mapfile -t COMPREPLY < <(compgen -f -- "$1")
+}
+
 _kubectl_neuron() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words='' command=${COMP_WORDS[1]} bare=0
   local common='--from -n --namespace --context --kubeconfig --cluster --user --as --as-group --no-color -h --help'
-  local -a cluster=()
+  local -a cluster=() ask=() # of kubectl for names
   local at value
   for ((at = 2; at < COMP_CWORD; at++)); do
     case ${COMP_WORDS[at]} in
@@ -24,16 +40,16 @@ _kubectl_neuron() {
   COMPREPLY=()
   case $previous in
     --from | --kubeconfig)
-      mapfile -t COMPREPLY < <(compgen -f -- "$current")
+      _kubectl_neuron_files "$current"
       return
       ;;
-    -n | --namespace) words=$(kubectl "${cluster[@]}" get namespaces -o name 2>/dev/null | sed 's,.*/,,') ;;
-    --context) words=$(kubectl "${cluster[@]}" config get-contexts -o name 2>/dev/null) ;;
-    --cluster) words=$(kubectl "${cluster[@]}" config get-clusters 2>/dev/null | sed 1d) ;;
-    --user) words=$(kubectl "${cluster[@]}" config get-users 2>/dev/null | sed 1d) ;;
+    -n | --namespace) ask=(get namespaces -o name) ;;
+    --context) ask=(config get-contexts -o name) ;;
+    --cluster) ask=(config get-clusters) ;;
+    --user) ask=(config get-users) ;;
     --as | --as-group) return ;;
     -f | --filename)
-      mapfile -t COMPREPLY < <(compgen -f -- "$current")
+      _kubectl_neuron_files "$current"
       return
       ;;
     --replicas) return ;;
@@ -52,27 +68,32 @@ _kubectl_neuron() {
         case $command in
           nodes)
             words="-o --output $common"
-            [[ $current == -* ]] || words=$(kubectl "${cluster[@]}" get nodes -o name 2>/dev/null | sed 's,.*/,,')
+            [[ $current == -* ]] || ask=(get nodes -o name)
             ;;
           pods) words="-o --output -A --all-namespaces $common" ;;
           why)
             words="-o --output $common"
-            [[ $current == -* ]] || words=$(kubectl "${cluster[@]}" get pods -o name 2>/dev/null | sed 's,.*/,,')
+            [[ $current == -* ]] || ask=(get pods -o name)
             ;;
           plan) words="-f --filename --replicas -o --output $common" ;;
           top) words="--by --sort --filter --interval --once --json $common" ;;
           map)
             words="-o --output --force $common"
-            [[ $current == -* ]] || ((bare == 0)) || words=$(kubectl "${cluster[@]}" get nodes -o name 2>/dev/null | sed 's,.*/,,')
+            [[ $current == -* ]] || ((bare == 0)) || ask=(get nodes -o name)
             ;;
           dump) words="--anonymise $common" ;;
         esac
       fi
       ;;
   esac
-  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+  case "${ask[*]}" in
+    '') mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current") ;;
+    get\ *) _kubectl_neuron_names "$current" < <(kubectl "${cluster[@]}" "${ask[@]}" 2>/dev/null | sed 's,^[^/]*/,,') ;;
+    *-o\ name) _kubectl_neuron_names "$current" < <(kubectl "${cluster[@]}" "${ask[@]}" 2>/dev/null) ;;
+    *) _kubectl_neuron_names "$current" < <(kubectl "${cluster[@]}" "${ask[@]}" 2>/dev/null | sed 1d) ;;
+  esac
   if [[ $command == @(dump|map) && $current != -* ]] && ((${#COMPREPLY[@]} == 0 && bare == 0)); then
-    mapfile -t COMPREPLY < <(compgen -f -- "$current")
+    _kubectl_neuron_files "$current"
   fi
 }
 complete -F _kubectl_neuron kubectl-neuron

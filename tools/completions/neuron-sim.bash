@@ -28,6 +28,16 @@ _neuron_sim_actions() {
   echo 'heal vanish off-bus unbind drop-node remove empty garbage huge fifo unreadable'
 }
 
+# Adds the names of standard input that begin with $1. Others chose them, so not `compgen -W`, which expands $(...).
+_neuron_sim_names() {
+  local name quoted
+  while IFS= read -r name; do
+    [[ -n $name && $name != *[[:space:][:cntrl:]]* ]] || continue
+    printf -v quoted %q "$name"
+    [[ $name == "$1"* || $quoted == "$1"* ]] && COMPREPLY+=("$quoted")
+  done
+}
+
 _neuron_sim() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words=''
   COMPREPLY=()
@@ -50,7 +60,7 @@ _neuron_sim() {
       kubelet:*) words='--kubelet-dir --root --wait-for --timeout --numa-policy --seed --verbose --help' ;;
       set:*)
         if ((COMP_CWORD == 3)); then
-          words=$(_neuron_sim_targets "${COMP_WORDS[2]}")
+          _neuron_sim_names "$current" < <(_neuron_sim_targets "${COMP_WORDS[2]}")
         elif ((COMP_CWORD > 3)); then
           words=$(_neuron_sim_actions "${COMP_WORDS[3]}")
         else
@@ -59,7 +69,7 @@ _neuron_sim() {
         ;;
     esac
   fi
-  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+  [[ -z $words ]] || mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
   if [[ $current != -* && ${COMP_WORDS[1]} != kubelet || $previous == --kubelet-dir ]] && ((${#COMPREPLY[@]} == 0)); then
     mapfile -t COMPREPLY < <(compgen -d -- "$current")
   fi

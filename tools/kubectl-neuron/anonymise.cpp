@@ -77,9 +77,8 @@ const Rules& rules_of(Kind kind) {
              {"spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms."
               "matchExpressions",
               kRule},
-             {"spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms.matchFields."
-              "values",
-              "node"},
+             {"spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms.matchFields",
+              kRule},
              {"spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", kNothing},
              {"spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution.labelSelector.matchLabels",
               kLabels},
@@ -321,11 +320,12 @@ class Anonymiser {
     amounts = std::move(out);
   }
 
-  std::string key_for(const std::string& key) { return names_.of_key("label", key); }
+  std::string key_for(const std::string& key) { return key == kNameField ? key : names_.of_key("label", key); }
   std::string value_for(const std::string& key, const std::string& value) {
+    if (key == kNameField || key == "kubernetes.io/hostname") return names_.of("node", value);
     if (is_public_value(key, value)) return value;
     if (key == "app.kubernetes.io/name" && value.starts_with(kOwnApp)) return kOwnApp;
-    return names_.of(key == "kubernetes.io/hostname" ? "node" : "value", value);
+    return names_.of("value", value);
   }
   void rewrite_labels(json& labels) {
     if (!labels.is_object()) return;
@@ -351,6 +351,7 @@ class Anonymiser {
     }
   }
 
+  static constexpr const char* kNameField = "metadata.name";  // the one that matchFields may have
   static constexpr const char* kOwnApp = "neuron-agent";
   static constexpr const char* kTls = "--metrics-tls-cert";
 

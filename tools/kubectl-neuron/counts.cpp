@@ -108,6 +108,7 @@ std::optional<Units> count_resource(const Node& node, const Amounts& asked, cons
   const std::int64_t own = wanted == asked.end() ? 0 : std::min<std::int64_t>(wanted->second, usable);
   units.held = static_cast<int>(std::min<std::int64_t>(own + other, units.total));
   units.unhealthy = std::max(0, units.total - usable - static_cast<int>(other));
+  units.are_apart = resource == Resource::neuroncore || other == 0 || other >= names.cores || units.unhealthy == 0;
   return units;
 }
 

@@ -13,6 +13,8 @@ struct Units {
   int total = 0;
   int held = 0;
   int unhealthy = 0;  // of those not held
+  // False: the sum of the two is known alone. The Node does not show which devices are held core by core.
+  bool are_apart = true;
   [[nodiscard]] int free() const { return total - held - unhealthy; }
   friend bool operator==(const Units&, const Units&) = default;
 };

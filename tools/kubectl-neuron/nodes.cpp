@@ -18,6 +18,7 @@ std::string mode_text(Mode mode) {
 
 std::string units_text(const std::optional<Units>& units) {
   if (!units) return "";
+  if (!units->are_apart) return std::to_string(units->free()) + "/-/-";
   return std::to_string(units->free()) + "/" + std::to_string(units->held) + "/" + std::to_string(units->unhealthy);
 }
 
@@ -48,6 +49,7 @@ void add_units(std::optional<Units>& sum, const std::optional<Units>& units) {
   sum->total += units->total;
   sum->held += units->held;
   sum->unhealthy += units->unhealthy;
+  sum->are_apart = sum->are_apart && units->are_apart;
 }
 
 struct Row {
@@ -106,8 +108,9 @@ std::string sums_text(const std::vector<Row>& rows) {
   std::string text = counted(rows.size(), "node");
   const auto add = [&](const std::optional<Units>& units, const char* noun) {
     if (!units) return;
-    text += "; " + counted(units->total, noun) + ": " + std::to_string(units->free()) + " free, " +
-            std::to_string(units->held) + " held, " + std::to_string(units->unhealthy) + " unhealthy";
+    text += "; " + counted(units->total, noun) + ": " + std::to_string(units->free()) + " free, ";
+    text += units->are_apart ? std::to_string(units->held) + " held, " + std::to_string(units->unhealthy) + " unhealthy"
+                             : std::to_string(units->held + units->unhealthy) + " held or unhealthy";
   };
   add(sum.devices, "device");
   add(sum.cores, "core");
@@ -122,7 +125,9 @@ std::string sums_text(const std::vector<Row>& rows) {
 
 Json units_json(const std::optional<Units>& units) {
   if (!units) return nullptr;
-  return {{"total", units->total}, {"free", units->free()}, {"held", units->held}, {"unhealthy", units->unhealthy}};
+  Json json = {{"total", units->total}, {"free", units->free()}, {"held", nullptr}, {"unhealthy", nullptr}};
+  if (units->are_apart) json.update({{"held", units->held}, {"unhealthy", units->unhealthy}});
+  return json;
 }
 
 Json text_json(const std::string& text) {

@@ -99,12 +99,17 @@ bool is_gated(const Pod& pod) {
   return !pod.gates.empty() || pod.scheduled_reason == "SchedulingGated";
 }
 
+// Of what the scheduler says there is too little; "": it says something else.
+std::string scarce_in(const Explanation& one) {
+  constexpr std::string_view kHead = "Insufficient ";
+  if (one.said == "Too many pods") return "pods";
+  return one.said.starts_with(kHead) ? one.said.substr(kHead.size()) : "";
+}
+
 // Whether as many nodes as the scheduler says were found to have too little of it.
 bool is_found(const Explanation& one, const std::vector<NodeGroup>& groups) {
-  constexpr std::string_view kHead = "Insufficient ";
-  const bool of_pods = one.said == "Too many pods";
-  if (!of_pods && !one.said.starts_with(kHead)) return false;
-  const std::string_view name = of_pods ? "pods" : std::string_view(one.said).substr(kHead.size());
+  const std::string name = scarce_in(one);
+  if (name.empty()) return false;
   std::size_t nodes = 0;
   for (const NodeGroup& group : groups) {
     const bool has_it = std::ranges::any_of(group.obstacles, [&](const Obstacle& obstacle) {
@@ -119,9 +124,29 @@ bool is_found(const Explanation& one, const std::vector<NodeGroup>& groups) {
 std::vector<std::string> others_of(const Why& why) {
   std::vector<std::string> all;
   for (const Explanation& one : why.scheduler) {
-    if (!one.of_hardware && !is_found(one, why.nodes)) all.push_back(one.said);
+    if (!one.of_hardware && !one.is_past && !is_found(one, why.nodes)) all.push_back(one.said);
   }
   return all;
+}
+
+// Where the pod fits there is enough of all that was counted: if the scheduler said otherwise, then before.
+void mark_past(const Fleet& fleet, const Pod& pod, const std::vector<Verdict>& verdicts, Why& why) {
+  if (!any(verdicts, Answer::yes) || fleet.pods_partial) return;
+  const Amounts asked = general_amounts(pod);
+  std::vector<std::string> past;
+  for (Explanation& one : why.scheduler) {
+    const std::string name = scarce_in(one);
+    if (one.of_hardware || !asked.contains(name) || is_found(one, why.nodes)) continue;
+    one.is_past = true;
+    for (std::size_t i = 0; i < std::min(verdicts.size(), fleet.nodes.size()); ++i) {
+      one.is_past &= verdicts[i].answer != Answer::yes || fleet.nodes[i].general.contains(name);
+    }
+    if (one.is_past) past.push_back(one.said);
+  }
+  if (!past.empty()) {
+    why.notes.push_back("the scheduler's message is older than this: it says " + some_of(past) +
+                        ", and there is enough now");
+  }
 }
 
 // By the verdicts, and by what the scheduler says of things that are not looked at here.
@@ -190,6 +215,7 @@ void explain_waiting(const Fleet& fleet, const Pod& pod, Effort* effort, Why& wh
   const std::vector<Verdict> verdicts = fit_all(fleet, question, states, effort);
   why.scheduler = explain_scheduler(scheduler_message(fleet, pod));
   why.nodes = grouped(states, verdicts);
+  mark_past(fleet, question, verdicts, why);
   why.not_counted = uncounted_rules(fleet, question);
   for (std::string& name : uncounted_resources(fleet, question)) why.not_counted.push_back(std::move(name));
   why.answer = answer_of(fleet, question, verdicts, why);

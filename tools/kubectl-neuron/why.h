@@ -28,6 +28,7 @@ struct Explanation {
   std::string advice;       // what to do; "" nothing
   int nodes = 0;            // of the scheduler: for so many nodes; 0: not said
   bool of_hardware = true;  // false: about processor time, volumes or other things that are not looked at here
+  bool is_past = false;     // what it says there is too little of was counted, and is enough where the pod fits now
 };
 
 // The last message of the scheduler, part by part: "0/3 nodes are available: 1 Insufficient …, 2 node(s) had …".
@@ -56,6 +57,7 @@ struct Change {
   };
   Kind kind = Kind::pods_ended;
   std::vector<std::string> pods;  // "namespace/name"
+  std::vector<bool> leaving;      // which of `pods` are being deleted
   std::string node;               // where the pod then fits
   std::string to;
   std::string resource;

@@ -288,6 +288,7 @@ class Finder {
     one.node = node.state->node.name;
     std::ranges::sort(set);  // as in node.pods
     for (const Candidate* each : set) one.pods.push_back(full_name(*each->pod));
+    for (const Candidate* each : set) one.leaving.push_back(each->pod->deleting);
     return one;
   }
 

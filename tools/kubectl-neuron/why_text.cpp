@@ -150,16 +150,27 @@ std::string_view to_string(Change::Kind kind) {
   return kNames.at(static_cast<std::size_t>(kind));
 }
 
+namespace {
+
+std::vector<std::string> names_of_pods(const Change& change) {
+  std::vector<std::string> names = change.pods;
+  for (std::size_t i = 0; i < std::min(names.size(), change.leaving.size()); ++i) {
+    if (change.leaving[i]) names[i] += " (being deleted)";
+  }
+  return names;
+}
+
+}  // namespace
+
 std::string words_of(const Change& change) {
   const std::string node = printable(change.node), value = printable(change.value);
+  const std::vector<std::string> pods = names_of_pods(change);
   switch (change.kind) {
     case Change::Kind::pods_ended:
-      if (change.pods.size() > 2)
-        return "end these " + counted(change.pods.size(), "pod") + " on " + node + ": " + some_of(change.pods, 16);
-      return some_of(change.pods) + (change.pods.size() == 1 ? " ends: it then fits on " : " end: it then fits on ") +
-             node;
+      if (pods.size() > 2) return "end these " + counted(pods.size(), "pod") + " on " + node + ": " + some_of(pods, 16);
+      return some_of(pods) + (pods.size() == 1 ? " ends: it then fits on " : " end: it then fits on ") + node;
     case Change::Kind::pod_moved:
-      return some_of(change.pods) + " moves from " + node + " to " + printable(change.to) + ": it then fits on " + node;
+      return some_of(pods) + " moves from " + node + " to " + printable(change.to) + ": it then fits on " + node;
     case Change::Kind::uncordon:
       return "kubectl uncordon " + node + others(change);
     case Change::Kind::tolerate:

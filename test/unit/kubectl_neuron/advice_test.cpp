@@ -94,6 +94,17 @@ TEST(Advice, WhatPodsHoldByTheOtherNameIsNotUnhealthy) {
   EXPECT_EQ(*counts.devices, (Units{16, 4, 1}));
 }
 
+TEST(Advice, APodThatIsBeingDeletedIsSaidToBe) {
+  Fleet fleet;
+  add_node(fleet, "a", "trn1.32xlarge");
+  add_pod(fleet, "leaving", "a", {{kNeuron, 16}});
+  fleet.pods[0].deleting = true;
+  add_pod(fleet, "w", "", {{kNeuron, 4}});
+  const Why answer = why(fleet, fleet.pods[1]);
+  ASSERT_FALSE(answer.changes.empty());
+  EXPECT_THAT(words_of(answer.changes[0]), HasSubstr("/leaving (being deleted) ends: it then fits on a"));
+}
+
 // ---- Pods that do not wait for hardware
 
 Why why_of(Pod pod, const std::vector<Event>& events = {}) {

@@ -12,6 +12,7 @@ namespace neuron::fleet {
 namespace {
 
 using nlohmann::json;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -51,6 +52,30 @@ TEST(Listings, JsonKeepsToItsSchema) {
     EXPECT_EQ(test::schema_file_violation("kubectl-neuron-nodes-1", nodes_listing(fleet, Output::json)), "");
     EXPECT_EQ(test::schema_file_violation("kubectl-neuron-pods-1", pods_listing(fleet, {}, Output::json, "")), "");
   }
+}
+
+TEST(Listings, WithoutAnAgentsAnswerItIsNotKnownHowManyDevicesPodsHoldCoreByCore) {
+  Documents documents;
+  json node =
+      test::node_object("n", "trn1.32xlarge", {{"aws.amazon.com/neuron", 16}, {"aws.amazon.com/neuroncore", 32}});
+  node["status"]["allocatable"]["aws.amazon.com/neuron"] = "12";
+  documents.list(Kind::nodes) = {test::page_of({node})};
+  std::vector<json> pods;
+  for (const char* name : {"a", "b", "c", "d"})
+    pods.push_back(test::pod_object("team", name, "n", {{"aws.amazon.com/neuroncore", 1}}));
+  documents.list(Kind::pods) = {test::page_of(pods)};
+  const std::string text = nodes_listing(make_fleet(documents), Output::json);
+  EXPECT_EQ(test::schema_file_violation("kubectl-neuron-nodes-1", text), "");
+  const json units = {{"total", 16}, {"free", 12}, {"held", nullptr}, {"unhealthy", nullptr}};
+  EXPECT_EQ(json::parse(text)["nodes"][0]["devices"], units) << "two to four of the four";
+  EXPECT_EQ(json::parse(text)["sum"]["devices"], units);
+  EXPECT_EQ(json::parse(text)["nodes"][0]["cores"]["held"], 4);
+  EXPECT_THAT(
+      nodes_listing(make_fleet(documents), Output::table),
+      AllOf(HasSubstr("12/-/- "), HasSubstr("16 devices: 12 free, 4 held or unhealthy; 32 cores: 28 free, 4 held")));
+  node["status"]["allocatable"]["aws.amazon.com/neuron"] = "14";
+  documents.list(Kind::nodes) = {test::page_of({node})};
+  EXPECT_THAT(nodes_listing(make_fleet(documents), Output::table), HasSubstr("14/2/0 ")) << "no fewer hold four cores";
 }
 
 TEST(Listings, SinceWhenAPodWaits) {
