@@ -99,8 +99,11 @@ class Counts {
   [[nodiscard]] bool both() const { return both_; }
 
  private:
+  // A template is no pod of its name, and has neither of the first two.
   [[nodiscard]] bool is_same(const Pod& other) const {
-    return other.pod_namespace == pod_.pod_namespace && other.name == pod_.name;
+    const bool is_object = !pod_.uid.empty() || !pod_.created.empty();
+    return is_object && other.uid == pod_.uid && other.created == pod_.created &&
+           other.pod_namespace == pod_.pod_namespace && other.name == pod_.name;
   }
 
   [[nodiscard]] std::int64_t least_by_other_name(const std::string& resource) const {

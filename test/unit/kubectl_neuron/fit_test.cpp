@@ -72,6 +72,23 @@ TEST(Fit, CountsWhatPodsHold) {
   EXPECT_EQ(fit_on(fleet, pod_of("p", {{kEfa, 8}}), "a").answer, Answer::yes);
 }
 
+TEST(Fit, ATemplateIsNotThePodOfItsName) {
+  Fleet fleet = one_node();
+  add_pod(fleet, "p", "a", {{kNeuron, 14}});
+  fleet.pods[0].created = "2026-11-26T00:00:00Z";
+  EXPECT_EQ(fit_on(fleet, pod_of("p", {{kNeuron, 4}}), "a").answer, Answer::no);
+  EXPECT_EQ(fit_on(fleet, made_again(fleet.pods[0]), "a").answer, Answer::yes);
+  fleet.pods[0].uid = "1";
+  Pod later = made_again(fleet.pods[0]);
+  later.uid = "2";
+  EXPECT_EQ(fit_on(fleet, later, "a").answer, Answer::no);
+  // What was placed of one template is not another one of its name.
+  NodeState state = node_states(one_node())[0];
+  const Pod first = pod_of("p-0", {{kNeuron, 14}});
+  place(fleet, first, fit(fleet, first, state), state);
+  EXPECT_EQ(fit(fleet, pod_of("p-0", {{kNeuron, 4}}), state).answer, Answer::no);
+}
+
 TEST(Fit, TheOtherNameHoldsTheSameHardware) {
   Fleet fleet = one_node();
   add_pod(fleet, "q", "a", {{kNeuron, 14}});
