@@ -29,11 +29,40 @@ std::int64_t rounded_up(std::int64_t value, std::int64_t by) {
   return (value + by - 1) / by;
 }
 
+std::int64_t devices_of(const Node& node) {
+  return std::max(amount(node.capacity, kNeuron), amount(node.capacity, kNeuronDevice));
+}
+
+// Whether each device is offered as a device and as cores, or as one of them alone (--core-devices).
+enum class Split : std::uint8_t { no, yes, unknown };
+
+// Devices of the whole node; 0: unknown.
+std::int64_t all_devices(const NodeState& state) {
+  if (state.report != nullptr && !state.report->host.devices.empty())
+    return static_cast<std::int64_t>(state.report->host.devices.size());
+  const core::InstanceType* type = core::find_instance_type(state.node.instance_type);
+  return type == nullptr ? 0 : type->device_count;
+}
+
+// Of a split in halves both counts are as without one, but for the number of devices.
+Split split_of(const NodeState& state) {
+  const std::int64_t devices = devices_of(state.node), cores = amount(state.node.capacity, kNeuronCore);
+  if (devices == 0 || cores == 0 || cores != devices * cores_per_device(state)) return Split::yes;
+  const std::int64_t all = all_devices(state);
+  if (all == 0 || 2 * devices < all) return Split::unknown;
+  return 2 * devices == all ? Split::yes : Split::no;
+}
+
+std::int64_t least_of(const SingleNames& held, std::int64_t per_device, const std::string& resource) {
+  if (resource == kEfa) return 0;
+  return is_cores(resource) ? held.devices * per_device : rounded_up(held.cores, per_device);
+}
+
 // One node's counts as one pod sees them.
 class Counts {
  public:
-  Counts(const NodeState& state, const Pod& pod)
-      : state_(state), pod_(pod), per_device_(cores_per_device(state)), both_(offers_both_names(state)) {
+  Counts(const NodeState& state, const Pod& pod, bool both)
+      : state_(state), pod_(pod), per_device_(cores_per_device(state)), both_(both) {
     for (const Pod& other : state.pods) {
       if (is_same(other)) continue;
       const Units single = single_names(other);
@@ -107,11 +136,13 @@ class Counts {
   }
 
   [[nodiscard]] std::int64_t least_by_other_name(const std::string& resource) const {
-    return fleet::least_by_other_name(single_, state_, resource);
+    return both_ ? least_of(single_, per_device_, resource) : 0;
   }
 
   [[nodiscard]] std::optional<std::int64_t> unhealthy(const std::string& resource) const {
     if (state_.report == nullptr || is_cores(resource)) return std::nullopt;
+    // Which devices are offered as cores alone is not known.
+    if (resource != kEfa && !both_ && amount(state_.node.capacity, kNeuronCore) > 0) return std::nullopt;
     const auto is_sick = [](const auto& one) { return one.health.state == model::HealthState::unhealthy; };
     const model::HostScan& host = state_.report->host;
     return resource == kEfa ? std::ranges::count_if(host.efas, is_sick) : std::ranges::count_if(host.devices, is_sick);
@@ -144,7 +175,7 @@ Obstacle not_listed(const Node& node, const std::string& resource) {
 void add_container_obstacles(const Pod& pod, const Counts& counts, std::vector<Obstacle>& all) {
   for (const Container& container : pod.containers) {
     const Units own = units_of(container.requests);
-    if (own.devices == 0 || own.cores == 0 || counts.per_device() == 0) continue;
+    if (own.devices == 0 || own.cores == 0) continue;
     if (counts.both() && own.cores == own.devices * counts.per_device()) continue;
     Obstacle one = obstacle(Kind::both_names, container.name);
     one.asked = own.devices * counts.per_device();
@@ -172,6 +203,26 @@ void add_pod_obstacles(const Pod& pod, const Counts& counts, std::vector<Obstacl
   }
 }
 
+// As if every device were offered under both names, or none.
+std::vector<Obstacle> obstacles_if(bool both, const Fleet& fleet, const Pod& pod, const NodeState& state) {
+  std::vector<Obstacle> all;
+  const Counts counts(state, pod, both);
+  bool counted = false;
+  for (const auto& [resource, asked] : scheduled_amounts(pod)) {
+    if (asked <= 0 || is_by_claim(fleet, state.node, resource)) continue;
+    counted = true;
+    if (amount(state.node.capacity, resource) == 0 && amount(state.node.allocatable, resource) == 0) {
+      all.push_back(not_listed(state.node, resource));
+    } else if (counts.free(resource) < asked) {
+      add_too_few(counts, resource, asked, all);
+    }
+  }
+  if (!counted || !all.empty()) return all;
+  add_container_obstacles(pod, counts, all);
+  if (all.empty()) add_pod_obstacles(pod, counts, all);
+  return all;
+}
+
 }  // namespace
 
 // Devices and cores of containers that ask for one of the two: what the other name has less. A container that asks for
@@ -188,9 +239,7 @@ SingleNames single_names(const Pod& pod) {
 }
 
 std::int64_t least_by_other_name(const SingleNames& held, const NodeState& state, const std::string& resource) {
-  if (resource == kEfa || !offers_both_names(state)) return 0;
-  const std::int64_t cores = cores_per_device(state);
-  return is_cores(resource) ? held.devices * cores : rounded_up(held.cores, cores);
+  return split_of(state) == Split::yes ? 0 : least_of(held, cores_per_device(state), resource);
 }
 
 std::int64_t cores_per_device(const NodeState& state) {
@@ -201,7 +250,7 @@ std::int64_t cores_per_device(const NodeState& state) {
     }
   }
   const core::InstanceType* type = core::find_instance_type(node.instance_type);
-  const std::int64_t devices = amount(node.capacity, kNeuron), cores = amount(node.capacity, kNeuronCore);
+  const std::int64_t devices = devices_of(node), cores = amount(node.capacity, kNeuronCore);
   if (type != nullptr && type->device_count > 0) {
     const auto label = node.labels.find("neuron-agent/lnc");
     const bool is_whole = devices == type->device_count && cores > 0 && cores % devices == 0;
@@ -213,10 +262,7 @@ std::int64_t cores_per_device(const NodeState& state) {
 }
 
 bool offers_both_names(const NodeState& state) {
-  const Node& node = state.node;
-  const std::int64_t devices = std::max(amount(node.capacity, kNeuron), amount(node.capacity, kNeuronDevice));
-  const std::int64_t cores = amount(node.capacity, kNeuronCore);
-  return devices > 0 && cores > 0 && cores == devices * cores_per_device(state);
+  return split_of(state) != Split::yes;
 }
 
 const DeviceClass* class_of_resource(const Fleet& fleet, const std::string& resource) {
@@ -230,26 +276,15 @@ bool is_by_claim(const Fleet& fleet, const Node& node, const std::string& resour
 }
 
 std::int64_t free_units(const NodeState& state, const std::string& resource) {
-  return std::max<std::int64_t>(Counts(state, Pod{}).free(resource), 0);
+  return std::max<std::int64_t>(Counts(state, Pod{}, offers_both_names(state)).free(resource), 0);
 }
 
 std::vector<Obstacle> count_obstacles(const Fleet& fleet, const Pod& pod, const NodeState& state) {
-  std::vector<Obstacle> all;
-  const Counts counts(state, pod);
-  bool counted = false;
-  for (const auto& [resource, asked] : scheduled_amounts(pod)) {
-    if (asked <= 0 || is_by_claim(fleet, state.node, resource)) continue;
-    counted = true;
-    if (amount(state.node.capacity, resource) == 0 && amount(state.node.allocatable, resource) == 0) {
-      all.push_back(not_listed(state.node, resource));
-    } else if (counts.free(resource) < asked) {
-      add_too_few(counts, resource, asked, all);
-    }
-  }
-  if (!counted || !all.empty()) return all;
-  add_container_obstacles(pod, counts, all);
-  if (all.empty()) add_pod_obstacles(pod, counts, all);
-  return all;
+  const Split split = split_of(state);
+  std::vector<Obstacle> apart = obstacles_if(split == Split::no, fleet, pod, state);
+  if (split != Split::unknown) return apart;
+  if (obstacles_if(true, fleet, pod, state).empty() == apart.empty()) return apart;
+  return {obstacle(Kind::unread, "", "split")};
 }
 
 void place(const Fleet& fleet, const Pod& pod, const Verdict& verdict, NodeState& state) {
@@ -305,18 +340,28 @@ Pod made_again(Pod pod) {
   return pod;
 }
 
+namespace {
+
+bool is_all_allocatable(const Node& node) {
+  return std::ranges::all_of(node.capacity,
+                             [&](const auto& one) { return amount(node.allocatable, one.first) >= one.second; });
+}
+
+}  // namespace
+
 bool release(const Pod& pod, NodeState& state) {
   const auto same = [&](const Pod& other) {
     return other.pod_namespace == pod.pod_namespace && other.name == pod.name;
   };
-  const bool both = offers_both_names(state);
+  const Split split = split_of(state);
   const Units single = single_names(pod);
   std::erase_if(state.pods, same);
   std::erase_if(state.claims, [&](Claim& claim) {
     const bool held = claim.claim_namespace == pod.pod_namespace && std::erase(claim.reserved_for, pod.name) > 0;
     return held && claim.reserved_for.empty();
   });
-  if (!both || (single.devices == 0 && single.cores == 0)) return true;
+  if (split == Split::yes || (single.devices == 0 && single.cores == 0)) return true;
+  if (split == Split::unknown) return is_all_allocatable(state.node);
   // Units held by one name return under the other.
   const auto back = [&](const char* name, std::int64_t units) {
     const auto found = state.node.allocatable.find(name);

@@ -157,6 +157,64 @@ TEST(Fit, BothNamesHaveToBeTheSameHardware) {
   EXPECT_THAT(kinds_of(all[1]), ElementsAre(Kind::refused_there));
 }
 
+// Half of the devices as cores alone: their number tells it from a smaller node with both names.
+Fleet split_in_halves() {
+  Fleet fleet = one_node();
+  fleet.nodes[0].capacity = fleet.nodes[0].allocatable = {{kNeuron, 8}, {kNeuronCore, 16}};
+  add_pod(fleet, "q", "a", {{kNeuronCore, 4}});
+  return fleet;
+}
+
+TEST(Fit, ASplitInHalvesIsNotBothNames) {
+  const Pod devices = pod_of("p", {{kNeuron, 8}}), both = pod_of("p", {{kNeuron, 2}, {kNeuronCore, 4}});
+  Fleet by_type = split_in_halves(), by_report = split_in_halves();
+  by_report.nodes[0].instance_type.clear();
+  report::NodeReport report;
+  for (int i = 0; i < 16; ++i) {
+    report.host.devices.emplace_back().index = i;
+    report.core_ids.push_back({2 * i, 2 * i + 1});
+  }
+  by_report.nodes[0].report = report;
+  for (const Fleet* fleet : {&by_type, &by_report}) {
+    EXPECT_EQ(fit_on(*fleet, devices, "a").answer, Answer::yes);
+    EXPECT_THAT(kinds_of(fit_on(*fleet, both, "a")), ElementsAre(Kind::both_names));
+    EXPECT_FALSE(offers_both_names(node_states(*fleet)[0]));
+  }
+}
+
+TEST(Fit, WithoutTheNumberOfDevicesASplitInHalvesIsInDoubt) {
+  Fleet fleet = split_in_halves();
+  fleet.nodes[0].instance_type.clear();
+  const auto verdict = [&](const Amounts& asked) { return fit_on(fleet, pod_of("p", asked), "a"); };
+  for (const Amounts& asked : {Amounts{{kNeuron, 8}}, Amounts{{kNeuron, 2}, {kNeuronCore, 4}}}) {
+    EXPECT_EQ(verdict(asked).answer, Answer::unknown);
+    EXPECT_EQ(words_of(verdict(asked).obstacles.at(0)),
+              "cannot tell: it is not known how many devices the node has, so some may be offered as cores alone");
+  }
+  // Either way.
+  EXPECT_EQ(verdict({{kNeuron, 6}}).answer, Answer::yes);
+  EXPECT_EQ(verdict({{kNeuron, 9}}).answer, Answer::no);
+  EXPECT_EQ(verdict({{kNeuron, 2}, {kNeuronCore, 3}}).answer, Answer::no);
+  NodeState state = node_states(fleet)[0];
+  state.node.allocatable[kNeuron] = 6;
+  EXPECT_FALSE(release(state.pods[0], state)) << "withheld, or unhealthy";
+  fleet.nodes[0].capacity[kNeuron] = fleet.nodes[0].allocatable[kNeuron] = 12;  // no whole number of cores each
+  EXPECT_THAT(kinds_of(verdict({{kNeuron, 2}, {kNeuronCore, 4}})), ElementsAre(Kind::both_names));
+}
+
+TEST(Fit, AnUnhealthyDeviceMayBeOneOfTheCores) {
+  Fleet fleet = one_node();
+  fleet.nodes[0].capacity = {{kNeuron, 12}, {kNeuronCore, 8}};
+  fleet.nodes[0].allocatable = {{kNeuron, 12}, {kNeuronCore, 6}};
+  report::NodeReport report;
+  for (int i = 0; i < 16; ++i) report.host.devices.emplace_back().index = i;
+  report.host.devices[0].health.state = model::HealthState::unhealthy;
+  fleet.nodes[0].report = report;
+  EXPECT_EQ(fit_on(fleet, pod_of("p", {{kNeuron, 12}}), "a").answer, Answer::yes);
+  EXPECT_THAT(kinds_of(fit_on(fleet, pod_of("p", {{kNeuronCore, 8}}), "a")),
+              ElementsAre(Kind::too_few, Kind::unhealthy));
+}
+
 TEST(Fit, TheOrderOfTwoNamesMayDecide) {
   Fleet fleet = one_node();
   // Two devices have a core each that another pod holds: one whole device and two single cores are left of 13 devices.
