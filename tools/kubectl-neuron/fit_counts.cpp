@@ -374,8 +374,11 @@ bool release(const Pod& pod, NodeState& state) {
   std::int64_t freed = 0;
   for (const model::NeuronDevice& device : state.report->host.devices) {
     const auto users = report::pods_on_device(*state.report, device.index);
-    const bool alone = users && users->size() == 1 && users->front() == full_name(pod);
-    if (alone) ++freed;
+    const auto has_ended = [&](const std::string& user) {  // this one, or before
+      return user != "unknown" && std::ranges::find(state.pods, user, full_name) == state.pods.end();
+    };
+    const bool is_last = users && std::ranges::find(*users, full_name(pod)) != users->end();
+    if (is_last && std::ranges::all_of(*users, has_ended)) ++freed;
   }
   back(kNeuron, freed);
   back(kNeuronDevice, freed);

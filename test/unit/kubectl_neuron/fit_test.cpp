@@ -253,6 +253,30 @@ TEST(Fit, PlacedThenReleasedIsAsBefore) {
   EXPECT_EQ(fit(fleet, pod_of("q", {{kNeuron, 10}}), state).answer, Answer::yes);
 }
 
+TEST(Fit, ADeviceOfSeveralPodsIsFreeOnceAllHaveGone) {
+  Fleet fleet = one_node();
+  add_pod(fleet, "q", "a", {{kNeuronCore, 1}});
+  add_pod(fleet, "r", "a", {{kNeuronCore, 1}});
+  fleet.nodes[0].allocatable[kNeuron] = 15;
+  report::NodeReport report;
+  for (int i = 0; i < 16; ++i) {
+    report.host.devices.emplace_back().index = i;
+    report.core_ids.push_back({2 * i, 2 * i + 1});
+  }
+  report.pods = {{{"default", "q", "main", {0}, {0}, {}}, {"default", "r", "main", {0}, {1}, {}}}};
+  fleet.nodes[0].report = report;
+  NodeState state = node_states(fleet)[0];
+  EXPECT_TRUE(release(fleet.pods[0], state));
+  EXPECT_EQ(free_units(state, kNeuron), 15);
+  EXPECT_TRUE(release(fleet.pods[1], state));
+  EXPECT_EQ(free_units(state, kNeuron), 16);
+  EXPECT_EQ(free_units(emptied(node_states(fleet)[0]), kNeuron), 16);
+  fleet.nodes[0].report->pods->push_back({"", "", "", {0}, {}, {}});  // a holder that is not named
+  state = node_states(fleet)[0];
+  for (const Pod& pod : fleet.pods) EXPECT_TRUE(release(pod, state));
+  EXPECT_EQ(free_units(state, kNeuron), 15);
+}
+
 TEST(Fit, NodesWithEqualObstaclesAreOneLine) {
   Fleet fleet;
   for (const char* name : {"a", "b", "c"}) add_node(fleet, name, "trn1.32xlarge");
