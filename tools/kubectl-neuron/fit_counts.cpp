@@ -53,9 +53,35 @@ Split split_of(const NodeState& state) {
   return 2 * devices == all ? Split::yes : Split::no;
 }
 
-std::int64_t least_of(const SingleNames& held, std::int64_t per_device, const std::string& resource) {
-  if (resource == kEfa) return 0;
-  return is_cores(resource) ? held.devices * per_device : rounded_up(held.cores, per_device);
+// Units of containers that ask by one name alone. A container that asks for more has the same hardware through all.
+struct Held {
+  std::int64_t neuron = 0;
+  std::int64_t neurondevice = 0;
+  std::int64_t devices = 0;  // by any name of devices, not by cores
+  std::int64_t cores = 0;
+};
+
+Held held_by(const Pod& pod) {
+  Held all;
+  for (const Container& container : pod.containers) {
+    const std::int64_t neuron = amount(container.requests, kNeuron);
+    const std::int64_t neurondevice = amount(container.requests, kNeuronDevice);
+    const std::int64_t cores = amount(container.requests, kNeuronCore);
+    if (container.init && !container.sidecar) continue;
+    if (neurondevice == 0 && cores == 0) all.neuron += neuron;
+    if (neuron == 0 && cores == 0) all.neurondevice += neurondevice;
+    if (cores == 0) all.devices += std::max(neuron, neurondevice);
+    if (neuron == 0 && neurondevice == 0) all.cores += cores;
+  }
+  return all;
+}
+
+// At least so many units of `resource` are withheld for what is held by name `other`.
+std::int64_t least_of(const Held& held, std::int64_t per_device, const std::string& resource,
+                      const std::string& other) {
+  if (resource == kEfa || resource == other) return 0;
+  if (is_cores(other)) return rounded_up(held.cores, per_device);
+  return (other == kNeuron ? held.neuron : held.neurondevice) * (is_cores(resource) ? per_device : 1);
 }
 
 // One node's counts as one pod sees them.
@@ -65,9 +91,11 @@ class Counts {
       : state_(state), pod_(pod), per_device_(cores_per_device(state)), both_(both) {
     for (const Pod& other : state.pods) {
       if (is_same(other)) continue;
-      const Units single = single_names(other);
-      single_.devices += single.devices;
-      single_.cores += single.cores;
+      const Held held = held_by(other);
+      single_.neuron += held.neuron;
+      single_.neurondevice += held.neurondevice;
+      single_.devices += held.devices;
+      single_.cores += held.cores;
     }
   }
 
@@ -75,7 +103,7 @@ class Counts {
   // node's status does not show yet.
   [[nodiscard]] std::int64_t allocatable(const std::string& resource) const {
     std::int64_t all = amount(state_.node.allocatable, resource);
-    if (both_) all = std::min(all, amount(state_.node.capacity, resource) - least_by_other_name(resource));
+    all = std::min(all, amount(state_.node.capacity, resource) - least_by_other_names(resource));
     if (const auto count = unhealthy(resource)) all = std::min(all, amount(state_.node.capacity, resource) - *count);
     return std::max<std::int64_t>(all, 0);
   }
@@ -101,19 +129,15 @@ class Counts {
     std::vector<Obstacle> all;
     std::int64_t missing = amount(state_.node.capacity, resource) - allocatable(resource);
     if (missing <= 0) return all;
-    Obstacle other;
-    other.kind = Kind::other_name;
-    other.name = resource;
-    other.detail = is_cores(resource) ? kNeuron : kNeuronCore;
-    other.asked = least_by_other_name(resource);
-    if (both_ && other.asked > 0) {
-      other.holders = holders(other.detail);
-      if (is_cores(resource) && other.holders.empty()) other.holders = holders(other.detail = kNeuronDevice);
-      all.push_back(other);
+    for (const char* name : {kNeuron, kNeuronDevice, kNeuronCore}) {
+      Obstacle other = obstacle(Kind::other_name, resource, name);
+      other.asked = least_by(name, resource);
+      other.holders = holders(name);
+      if (other.asked > 0) all.push_back(std::move(other));
     }
     const auto count = unhealthy(resource);
-    const std::int64_t rest = missing - other.asked;
-    const bool is_exact = is_cores(resource) || other.asked == 0;
+    const std::int64_t rest = missing - least_by_other_names(resource);
+    const bool is_exact = is_cores(resource) || least_by(kNeuronCore, resource) == 0;
     Obstacle unhealthy;
     unhealthy.kind = Kind::unhealthy;
     unhealthy.name = resource;
@@ -135,8 +159,14 @@ class Counts {
            other.pod_namespace == pod_.pod_namespace && other.name == pod_.name;
   }
 
-  [[nodiscard]] std::int64_t least_by_other_name(const std::string& resource) const {
-    return both_ ? least_of(single_, per_device_, resource) : 0;
+  [[nodiscard]] std::int64_t least_by(const std::string& other, const std::string& resource) const {
+    const bool is_apart = !both_ && (is_cores(other) || is_cores(resource));
+    return is_apart ? 0 : least_of(single_, per_device_, resource, other);
+  }
+
+  [[nodiscard]] std::int64_t least_by_other_names(const std::string& resource) const {
+    if (is_cores(resource)) return both_ ? single_.devices * per_device_ : 0;
+    return least_by(kNeuron, resource) + least_by(kNeuronDevice, resource) + least_by(kNeuronCore, resource);
   }
 
   [[nodiscard]] std::optional<std::int64_t> unhealthy(const std::string& resource) const {
@@ -152,7 +182,7 @@ class Counts {
   const Pod& pod_;
   std::int64_t per_device_;
   bool both_;
-  Units single_;  // of the other pods
+  Held single_;  // of the other pods
 };
 
 void add_too_few(const Counts& counts, const std::string& resource, std::int64_t asked, std::vector<Obstacle>& all) {
@@ -239,7 +269,9 @@ SingleNames single_names(const Pod& pod) {
 }
 
 std::int64_t least_by_other_name(const SingleNames& held, const NodeState& state, const std::string& resource) {
-  return split_of(state) == Split::yes ? 0 : least_of(held, cores_per_device(state), resource);
+  if (resource == kEfa || split_of(state) == Split::yes) return 0;
+  const std::int64_t cores = cores_per_device(state);
+  return is_cores(resource) ? held.devices * cores : rounded_up(held.cores, cores);
 }
 
 std::int64_t cores_per_device(const NodeState& state) {
@@ -262,7 +294,8 @@ std::int64_t cores_per_device(const NodeState& state) {
 }
 
 bool offers_both_names(const NodeState& state) {
-  return split_of(state) != Split::yes;
+  const bool has_two = amount(state.node.capacity, kNeuron) > 0 && amount(state.node.capacity, kNeuronDevice) > 0;
+  return has_two || split_of(state) != Split::yes;
 }
 
 const DeviceClass* class_of_resource(const Fleet& fleet, const std::string& resource) {
@@ -276,7 +309,7 @@ bool is_by_claim(const Fleet& fleet, const Node& node, const std::string& resour
 }
 
 std::int64_t free_units(const NodeState& state, const std::string& resource) {
-  return std::max<std::int64_t>(Counts(state, Pod{}, offers_both_names(state)).free(resource), 0);
+  return std::max<std::int64_t>(Counts(state, Pod{}, split_of(state) != Split::yes).free(resource), 0);
 }
 
 std::vector<Obstacle> count_obstacles(const Fleet& fleet, const Pod& pod, const NodeState& state) {
@@ -285,59 +318,6 @@ std::vector<Obstacle> count_obstacles(const Fleet& fleet, const Pod& pod, const 
   if (split != Split::unknown) return apart;
   if (obstacles_if(true, fleet, pod, state).empty() == apart.empty()) return apart;
   return {obstacle(Kind::unread, "", "split")};
-}
-
-void place(const Fleet& fleet, const Pod& pod, const Verdict& verdict, NodeState& state) {
-  Pod placed = pod;
-  placed.node = state.node.name;
-  placed.phase = "Running";
-  for (const ClaimResult& result : verdict.devices) {
-    const auto own = std::ranges::find(placed.claims, result.claim, &PodClaim::name);
-    Claim claim;
-    claim.claim_namespace = pod.pod_namespace;
-    claim.name = own != placed.claims.end() && !own->claim.empty() ? own->claim : pod.name + "-" + result.claim;
-    if (own != placed.claims.end()) own->claim = claim.name;
-    if (own == placed.claims.end())  // as the scheduler records the claim that it makes for resources
-      placed.claims.push_back({"", claim.name, ""});
-    if (const Claim* known = find_claim(fleet, claim.claim_namespace, claim.name)) claim = *known;
-    claim.allocated = true;
-    claim.devices = result.devices;
-    claim.reserved_for = {pod.name};
-    state.claims.push_back(claim);
-  }
-  take_general(placed, 1, state);
-  state.pods.push_back(placed);
-}
-
-void share_claims(const Pod& pod, const Verdict& verdict, const NodeState& state, Fleet& rules) {
-  for (const PodClaim& own : pod.claims) {
-    if (own.claim.empty() || !own.claim_template.empty()) continue;
-    const auto at = std::ranges::find_if(rules.claims, [&](const Claim& claim) {
-      return claim.claim_namespace == pod.pod_namespace && claim.name == own.claim;
-    });
-    if (at == rules.claims.end()) continue;
-    const auto given = std::ranges::find(verdict.devices, own.name, &ClaimResult::claim);
-    if (!at->allocated && given != verdict.devices.end()) at->devices = given->devices;
-    at->allocated = true;
-    at->reserved_for.push_back(pod.name);
-    // Where it is: for sentences about other nodes.
-    for (const Pool& pool : state.pools) {
-      const auto same = [&](const Pool& one) { return one.driver == pool.driver && one.name == pool.name; };
-      if (std::ranges::none_of(rules.pools, same))
-        rules.pools.push_back({pool.driver, pool.name, pool.node, true, {}, {}});
-    }
-  }
-}
-
-Pod made_again(Pod pod) {
-  pod.node.clear();
-  pod.phase = "Pending";
-  pod.scheduled_reason = "Unschedulable";  // some scheduler served it
-  std::erase_if(pod.claims, [](const PodClaim& claim) { return claim.name.empty(); });
-  for (PodClaim& claim : pod.claims) {
-    if (!claim.claim_template.empty()) claim.claim.clear();
-  }
-  return pod;
 }
 
 namespace {
@@ -360,14 +340,17 @@ bool release(const Pod& pod, NodeState& state) {
     const bool held = claim.claim_namespace == pod.pod_namespace && std::erase(claim.reserved_for, pod.name) > 0;
     return held && claim.reserved_for.empty();
   });
-  if (split == Split::yes || (single.devices == 0 && single.cores == 0)) return true;
-  if (split == Split::unknown) return is_all_allocatable(state.node);
   // Units held by one name return under the other.
   const auto back = [&](const char* name, std::int64_t units) {
     const auto found = state.node.allocatable.find(name);
     if (found == state.node.allocatable.end()) return;
     found->second = std::min(found->second + units, amount(state.node.capacity, name));
   };
+  const Held held = held_by(pod);
+  back(kNeuron, held.neurondevice);
+  back(kNeuronDevice, held.neuron);
+  if (split == Split::yes || (single.devices == 0 && single.cores == 0)) return true;
+  if (split == Split::unknown) return is_all_allocatable(state.node);
   back(kNeuronCore, single.devices * cores_per_device(state));
   if (single.cores == 0) return true;
   if (state.report == nullptr || !state.report->pods) return false;

@@ -277,6 +277,28 @@ TEST(Fit, ADeviceOfSeveralPodsIsFreeOnceAllHaveGone) {
   EXPECT_EQ(free_units(state, kNeuron), 15);
 }
 
+TEST(Fit, DevicesHaveTwoNamesOfTheirOwn) {
+  Fleet fleet = one_node();
+  fleet.nodes[0].capacity = fleet.nodes[0].allocatable = {{kNeuron, 16}, {kNeuronDevice, 16}};
+  add_pod(fleet, "q", "a", {{kNeuronDevice, 8}});
+  const Pod pod = pod_of("p", {{kNeuron, 9}});
+  // Before and after the node's status shows it.
+  for (const std::int64_t shown : {16, 8}) {
+    fleet.nodes[0].allocatable[kNeuron] = shown;
+    const Verdict verdict = fit_on(fleet, pod, "a");
+    ASSERT_THAT(kinds_of(verdict), ElementsAre(Kind::too_few, Kind::other_name));
+    EXPECT_EQ(words_of(verdict.obstacles[1]),
+              "8 aws.amazon.com/neuron are withheld, since pods hold the hardware by aws.amazon.com/neurondevice; held "
+              "by default/q (8)");
+    EXPECT_EQ(fit_on(fleet, pod_of("p", {{kNeuron, 8}}), "a").answer, Answer::yes);
+    EXPECT_EQ(fit_on(fleet, pod_of("p", {{kNeuronDevice, 8}}), "a").answer, Answer::yes);
+  }
+  EXPECT_TRUE(offers_both_names(node_states(fleet)[0]));
+  NodeState state = node_states(fleet)[0];
+  EXPECT_TRUE(release(fleet.pods[0], state));
+  EXPECT_EQ(free_units(state, kNeuron), 16);
+}
+
 TEST(Fit, NodesWithEqualObstaclesAreOneLine) {
   Fleet fleet;
   for (const char* name : {"a", "b", "c"}) add_node(fleet, name, "trn1.32xlarge");
