@@ -6,7 +6,7 @@
 #include "agent/kube/answers.h"
 #include "tools/kubectl-neuron/device_search.h"
 
-// The devices of a node and what claims have of them.
+// The devices of a node and what claims have of them; pods that are placed there with their claims.
 namespace neuron::fleet {
 namespace {
 
@@ -115,6 +115,59 @@ Stocks stocks_of(const NodeState& state) {
     }
   }
   return stocks;
+}
+
+void place(const Fleet& fleet, const Pod& pod, const Verdict& verdict, NodeState& state) {
+  Pod placed = pod;
+  placed.node = state.node.name;
+  placed.phase = "Running";
+  for (const ClaimResult& result : verdict.devices) {
+    const auto own = std::ranges::find(placed.claims, result.claim, &PodClaim::name);
+    Claim claim;
+    claim.claim_namespace = pod.pod_namespace;
+    claim.name = own != placed.claims.end() && !own->claim.empty() ? own->claim : pod.name + "-" + result.claim;
+    if (own != placed.claims.end()) own->claim = claim.name;
+    if (own == placed.claims.end())  // as the scheduler records the claim that it makes for resources
+      placed.claims.push_back({"", claim.name, ""});
+    if (const Claim* known = find_claim(fleet, claim.claim_namespace, claim.name)) claim = *known;
+    claim.allocated = true;
+    claim.devices = result.devices;
+    claim.reserved_for = {pod.name};
+    state.claims.push_back(claim);
+  }
+  take_general(placed, 1, state);
+  state.pods.push_back(placed);
+}
+
+void share_claims(const Pod& pod, const Verdict& verdict, const NodeState& state, Fleet& rules) {
+  for (const PodClaim& own : pod.claims) {
+    if (own.claim.empty() || !own.claim_template.empty()) continue;
+    const auto at = std::ranges::find_if(rules.claims, [&](const Claim& claim) {
+      return claim.claim_namespace == pod.pod_namespace && claim.name == own.claim;
+    });
+    if (at == rules.claims.end()) continue;
+    const auto given = std::ranges::find(verdict.devices, own.name, &ClaimResult::claim);
+    if (!at->allocated && given != verdict.devices.end()) at->devices = given->devices;
+    at->allocated = true;
+    at->reserved_for.push_back(pod.name);
+    // Where it is: for sentences about other nodes.
+    for (const Pool& pool : state.pools) {
+      const auto same = [&](const Pool& one) { return one.driver == pool.driver && one.name == pool.name; };
+      if (std::ranges::none_of(rules.pools, same))
+        rules.pools.push_back({pool.driver, pool.name, pool.node, true, {}, {}});
+    }
+  }
+}
+
+Pod made_again(Pod pod) {
+  pod.node.clear();
+  pod.phase = "Pending";
+  pod.scheduled_reason = "Unschedulable";  // some scheduler served it
+  std::erase_if(pod.claims, [](const PodClaim& claim) { return claim.name.empty(); });
+  for (PodClaim& claim : pod.claims) {
+    if (!claim.claim_template.empty()) claim.claim.clear();
+  }
+  return pod;
 }
 
 }  // namespace neuron::fleet

@@ -81,7 +81,8 @@ struct Obstacle {
     search,         // too many combinations; name: the claims
     refused_there,  // the scheduler may choose node `name` instead, whose agent refuses the pod
     name_order,     // pods ask for devices and cores; whether they meet depends on what is given first
-    unread,         // name: what could not be read; detail: "holders" where some of them may hold the hardware
+    unread,         // name: what could not be read; detail: "holders" where some of them may hold the hardware, "split"
+                    // (no name) where each device may be offered under both names, or under one alone
     not_tried,      // the time limit had been reached before
   };
   Kind kind = Kind::not_ready;
@@ -163,7 +164,7 @@ struct SingleNames {  // devices and cores of containers that ask for one of the
 [[nodiscard]] SingleNames single_names(const Pod& pod);
 [[nodiscard]] std::int64_t least_by_other_name(const SingleNames& held, const NodeState& state,
                                                const std::string& resource);
-// Whether every device is offered under both names, so that each name withholds what the other one holds.
+// Whether every device is offered under both names, or may be, so that each name withholds what the other one holds.
 [[nodiscard]] bool offers_both_names(const NodeState& state);
 
 inline constexpr std::int64_t kWholeUnit = 1000;  // thousandths

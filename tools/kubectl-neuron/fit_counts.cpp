@@ -29,16 +29,73 @@ std::int64_t rounded_up(std::int64_t value, std::int64_t by) {
   return (value + by - 1) / by;
 }
 
+std::int64_t devices_of(const Node& node) {
+  return std::max(amount(node.capacity, kNeuron), amount(node.capacity, kNeuronDevice));
+}
+
+// Whether each device is offered as a device and as cores, or as one of them alone (--core-devices).
+enum class Split : std::uint8_t { no, yes, unknown };
+
+// Devices of the whole node; 0: unknown.
+std::int64_t all_devices(const NodeState& state) {
+  if (state.report != nullptr && !state.report->host.devices.empty())
+    return static_cast<std::int64_t>(state.report->host.devices.size());
+  const core::InstanceType* type = core::find_instance_type(state.node.instance_type);
+  return type == nullptr ? 0 : type->device_count;
+}
+
+// Of a split in halves both counts are as without one, but for the number of devices.
+Split split_of(const NodeState& state) {
+  const std::int64_t devices = devices_of(state.node), cores = amount(state.node.capacity, kNeuronCore);
+  if (devices == 0 || cores == 0 || cores != devices * cores_per_device(state)) return Split::yes;
+  const std::int64_t all = all_devices(state);
+  if (all == 0 || 2 * devices < all) return Split::unknown;
+  return 2 * devices == all ? Split::yes : Split::no;
+}
+
+// Units of containers that ask by one name alone. A container that asks for more has the same hardware through all.
+struct Held {
+  std::int64_t neuron = 0;
+  std::int64_t neurondevice = 0;
+  std::int64_t devices = 0;  // by any name of devices, not by cores
+  std::int64_t cores = 0;
+};
+
+Held held_by(const Pod& pod) {
+  Held all;
+  for (const Container& container : pod.containers) {
+    const std::int64_t neuron = amount(container.requests, kNeuron);
+    const std::int64_t neurondevice = amount(container.requests, kNeuronDevice);
+    const std::int64_t cores = amount(container.requests, kNeuronCore);
+    if (container.init && !container.sidecar) continue;
+    if (neurondevice == 0 && cores == 0) all.neuron += neuron;
+    if (neuron == 0 && cores == 0) all.neurondevice += neurondevice;
+    if (cores == 0) all.devices += std::max(neuron, neurondevice);
+    if (neuron == 0 && neurondevice == 0) all.cores += cores;
+  }
+  return all;
+}
+
+// At least so many units of `resource` are withheld for what is held by name `other`.
+std::int64_t least_of(const Held& held, std::int64_t per_device, const std::string& resource,
+                      const std::string& other) {
+  if (resource == kEfa || resource == other) return 0;
+  if (is_cores(other)) return rounded_up(held.cores, per_device);
+  return (other == kNeuron ? held.neuron : held.neurondevice) * (is_cores(resource) ? per_device : 1);
+}
+
 // One node's counts as one pod sees them.
 class Counts {
  public:
-  Counts(const NodeState& state, const Pod& pod)
-      : state_(state), pod_(pod), per_device_(cores_per_device(state)), both_(offers_both_names(state)) {
+  Counts(const NodeState& state, const Pod& pod, bool both)
+      : state_(state), pod_(pod), per_device_(cores_per_device(state)), both_(both) {
     for (const Pod& other : state.pods) {
       if (is_same(other)) continue;
-      const Units single = single_names(other);
-      single_.devices += single.devices;
-      single_.cores += single.cores;
+      const Held held = held_by(other);
+      single_.neuron += held.neuron;
+      single_.neurondevice += held.neurondevice;
+      single_.devices += held.devices;
+      single_.cores += held.cores;
     }
   }
 
@@ -46,7 +103,7 @@ class Counts {
   // node's status does not show yet.
   [[nodiscard]] std::int64_t allocatable(const std::string& resource) const {
     std::int64_t all = amount(state_.node.allocatable, resource);
-    if (both_) all = std::min(all, amount(state_.node.capacity, resource) - least_by_other_name(resource));
+    all = std::min(all, amount(state_.node.capacity, resource) - least_by_other_names(resource));
     if (const auto count = unhealthy(resource)) all = std::min(all, amount(state_.node.capacity, resource) - *count);
     return std::max<std::int64_t>(all, 0);
   }
@@ -72,19 +129,15 @@ class Counts {
     std::vector<Obstacle> all;
     std::int64_t missing = amount(state_.node.capacity, resource) - allocatable(resource);
     if (missing <= 0) return all;
-    Obstacle other;
-    other.kind = Kind::other_name;
-    other.name = resource;
-    other.detail = is_cores(resource) ? kNeuron : kNeuronCore;
-    other.asked = least_by_other_name(resource);
-    if (both_ && other.asked > 0) {
-      other.holders = holders(other.detail);
-      if (is_cores(resource) && other.holders.empty()) other.holders = holders(other.detail = kNeuronDevice);
-      all.push_back(other);
+    for (const char* name : {kNeuron, kNeuronDevice, kNeuronCore}) {
+      Obstacle other = obstacle(Kind::other_name, resource, name);
+      other.asked = least_by(name, resource);
+      other.holders = holders(name);
+      if (other.asked > 0) all.push_back(std::move(other));
     }
     const auto count = unhealthy(resource);
-    const std::int64_t rest = missing - other.asked;
-    const bool is_exact = is_cores(resource) || other.asked == 0;
+    const std::int64_t rest = missing - least_by_other_names(resource);
+    const bool is_exact = is_cores(resource) || least_by(kNeuronCore, resource) == 0;
     Obstacle unhealthy;
     unhealthy.kind = Kind::unhealthy;
     unhealthy.name = resource;
@@ -99,16 +152,27 @@ class Counts {
   [[nodiscard]] bool both() const { return both_; }
 
  private:
+  // A template is no pod of its name, and has neither of the first two.
   [[nodiscard]] bool is_same(const Pod& other) const {
-    return other.pod_namespace == pod_.pod_namespace && other.name == pod_.name;
+    const bool is_object = !pod_.uid.empty() || !pod_.created.empty();
+    return is_object && other.uid == pod_.uid && other.created == pod_.created &&
+           other.pod_namespace == pod_.pod_namespace && other.name == pod_.name;
   }
 
-  [[nodiscard]] std::int64_t least_by_other_name(const std::string& resource) const {
-    return fleet::least_by_other_name(single_, state_, resource);
+  [[nodiscard]] std::int64_t least_by(const std::string& other, const std::string& resource) const {
+    const bool is_apart = !both_ && (is_cores(other) || is_cores(resource));
+    return is_apart ? 0 : least_of(single_, per_device_, resource, other);
+  }
+
+  [[nodiscard]] std::int64_t least_by_other_names(const std::string& resource) const {
+    if (is_cores(resource)) return both_ ? single_.devices * per_device_ : 0;
+    return least_by(kNeuron, resource) + least_by(kNeuronDevice, resource) + least_by(kNeuronCore, resource);
   }
 
   [[nodiscard]] std::optional<std::int64_t> unhealthy(const std::string& resource) const {
     if (state_.report == nullptr || is_cores(resource)) return std::nullopt;
+    // Which devices are offered as cores alone is not known.
+    if (resource != kEfa && !both_ && amount(state_.node.capacity, kNeuronCore) > 0) return std::nullopt;
     const auto is_sick = [](const auto& one) { return one.health.state == model::HealthState::unhealthy; };
     const model::HostScan& host = state_.report->host;
     return resource == kEfa ? std::ranges::count_if(host.efas, is_sick) : std::ranges::count_if(host.devices, is_sick);
@@ -118,7 +182,7 @@ class Counts {
   const Pod& pod_;
   std::int64_t per_device_;
   bool both_;
-  Units single_;  // of the other pods
+  Held single_;  // of the other pods
 };
 
 void add_too_few(const Counts& counts, const std::string& resource, std::int64_t asked, std::vector<Obstacle>& all) {
@@ -141,7 +205,7 @@ Obstacle not_listed(const Node& node, const std::string& resource) {
 void add_container_obstacles(const Pod& pod, const Counts& counts, std::vector<Obstacle>& all) {
   for (const Container& container : pod.containers) {
     const Units own = units_of(container.requests);
-    if (own.devices == 0 || own.cores == 0 || counts.per_device() == 0) continue;
+    if (own.devices == 0 || own.cores == 0) continue;
     if (counts.both() && own.cores == own.devices * counts.per_device()) continue;
     Obstacle one = obstacle(Kind::both_names, container.name);
     one.asked = own.devices * counts.per_device();
@@ -169,70 +233,10 @@ void add_pod_obstacles(const Pod& pod, const Counts& counts, std::vector<Obstacl
   }
 }
 
-}  // namespace
-
-// Devices and cores of containers that ask for one of the two: what the other name has less. A container that asks for
-// both has the same hardware through both.
-SingleNames single_names(const Pod& pod) {
-  Units all;
-  for (const Container& container : pod.containers) {
-    const Units own = units_of(container.requests);
-    if ((own.devices > 0 && own.cores > 0) || (container.init && !container.sidecar)) continue;
-    all.devices += own.devices;
-    all.cores += own.cores;
-  }
-  return all;
-}
-
-std::int64_t least_by_other_name(const SingleNames& held, const NodeState& state, const std::string& resource) {
-  if (resource == kEfa || !offers_both_names(state)) return 0;
-  const std::int64_t cores = cores_per_device(state);
-  return is_cores(resource) ? held.devices * cores : rounded_up(held.cores, cores);
-}
-
-std::int64_t cores_per_device(const NodeState& state) {
-  const Node& node = state.node;
-  if (state.report != nullptr) {
-    for (const std::vector<int>& ids : state.report->core_ids) {
-      if (!ids.empty()) return static_cast<std::int64_t>(ids.size());
-    }
-  }
-  const core::InstanceType* type = core::find_instance_type(node.instance_type);
-  const std::int64_t devices = amount(node.capacity, kNeuron), cores = amount(node.capacity, kNeuronCore);
-  if (type != nullptr && type->device_count > 0) {
-    const auto label = node.labels.find("neuron-agent/lnc");
-    const bool is_whole = devices == type->device_count && cores > 0 && cores % devices == 0;
-    if (is_whole) return cores / devices;
-    const int lnc = label == node.labels.end() ? type->default_lnc : label->second == "2" ? 2 : 1;
-    return type->physical_cores_per_device / lnc;
-  }
-  return devices > 0 && cores % devices == 0 ? cores / devices : 0;
-}
-
-bool offers_both_names(const NodeState& state) {
-  const Node& node = state.node;
-  const std::int64_t devices = std::max(amount(node.capacity, kNeuron), amount(node.capacity, kNeuronDevice));
-  const std::int64_t cores = amount(node.capacity, kNeuronCore);
-  return devices > 0 && cores > 0 && cores == devices * cores_per_device(state);
-}
-
-const DeviceClass* class_of_resource(const Fleet& fleet, const std::string& resource) {
-  const auto found = std::ranges::find(fleet.classes, resource, &DeviceClass::extended_resource);
-  return resource.empty() || found == fleet.classes.end() ? nullptr : &*found;
-}
-
-bool is_by_claim(const Fleet& fleet, const Node& node, const std::string& resource) {
-  return amount(node.allocatable, resource) == 0 && node.mode != Mode::device_plugin &&
-         class_of_resource(fleet, resource) != nullptr;
-}
-
-std::int64_t free_units(const NodeState& state, const std::string& resource) {
-  return std::max<std::int64_t>(Counts(state, Pod{}).free(resource), 0);
-}
-
-std::vector<Obstacle> count_obstacles(const Fleet& fleet, const Pod& pod, const NodeState& state) {
+// As if every device were offered under both names, or none.
+std::vector<Obstacle> obstacles_if(bool both, const Fleet& fleet, const Pod& pod, const NodeState& state) {
   std::vector<Obstacle> all;
-  const Counts counts(state, pod);
+  const Counts counts(state, pod, both);
   bool counted = false;
   for (const auto& [resource, asked] : scheduled_amounts(pod)) {
     if (asked <= 0 || is_by_claim(fleet, state.node, resource)) continue;
@@ -249,85 +253,115 @@ std::vector<Obstacle> count_obstacles(const Fleet& fleet, const Pod& pod, const 
   return all;
 }
 
-void place(const Fleet& fleet, const Pod& pod, const Verdict& verdict, NodeState& state) {
-  Pod placed = pod;
-  placed.node = state.node.name;
-  placed.phase = "Running";
-  for (const ClaimResult& result : verdict.devices) {
-    const auto own = std::ranges::find(placed.claims, result.claim, &PodClaim::name);
-    Claim claim;
-    claim.claim_namespace = pod.pod_namespace;
-    claim.name = own != placed.claims.end() && !own->claim.empty() ? own->claim : pod.name + "-" + result.claim;
-    if (own != placed.claims.end()) own->claim = claim.name;
-    if (own == placed.claims.end())  // as the scheduler records the claim that it makes for resources
-      placed.claims.push_back({"", claim.name, ""});
-    if (const Claim* known = find_claim(fleet, claim.claim_namespace, claim.name)) claim = *known;
-    claim.allocated = true;
-    claim.devices = result.devices;
-    claim.reserved_for = {pod.name};
-    state.claims.push_back(claim);
+}  // namespace
+
+// Devices and cores of containers that ask for one of the two: what the other name has less. A container that asks for
+// both has the same hardware through both.
+SingleNames single_names(const Pod& pod) {
+  Units all;
+  for (const Container& container : pod.containers) {
+    const Units own = units_of(container.requests);
+    if ((own.devices > 0 && own.cores > 0) || (container.init && !container.sidecar)) continue;
+    all.devices += own.devices;
+    all.cores += own.cores;
   }
-  take_general(placed, 1, state);
-  state.pods.push_back(placed);
+  return all;
 }
 
-void share_claims(const Pod& pod, const Verdict& verdict, const NodeState& state, Fleet& rules) {
-  for (const PodClaim& own : pod.claims) {
-    if (own.claim.empty() || !own.claim_template.empty()) continue;
-    const auto at = std::ranges::find_if(rules.claims, [&](const Claim& claim) {
-      return claim.claim_namespace == pod.pod_namespace && claim.name == own.claim;
-    });
-    if (at == rules.claims.end()) continue;
-    const auto given = std::ranges::find(verdict.devices, own.name, &ClaimResult::claim);
-    if (!at->allocated && given != verdict.devices.end()) at->devices = given->devices;
-    at->allocated = true;
-    at->reserved_for.push_back(pod.name);
-    // Where it is: for sentences about other nodes.
-    for (const Pool& pool : state.pools) {
-      const auto same = [&](const Pool& one) { return one.driver == pool.driver && one.name == pool.name; };
-      if (std::ranges::none_of(rules.pools, same))
-        rules.pools.push_back({pool.driver, pool.name, pool.node, true, {}, {}});
+std::int64_t least_by_other_name(const SingleNames& held, const NodeState& state, const std::string& resource) {
+  if (resource == kEfa || split_of(state) == Split::yes) return 0;
+  const std::int64_t cores = cores_per_device(state);
+  return is_cores(resource) ? held.devices * cores : rounded_up(held.cores, cores);
+}
+
+std::int64_t cores_per_device(const NodeState& state) {
+  const Node& node = state.node;
+  if (state.report != nullptr) {
+    for (const std::vector<int>& ids : state.report->core_ids) {
+      if (!ids.empty()) return static_cast<std::int64_t>(ids.size());
     }
   }
+  const core::InstanceType* type = core::find_instance_type(node.instance_type);
+  const std::int64_t devices = devices_of(node), cores = amount(node.capacity, kNeuronCore);
+  if (type != nullptr && type->device_count > 0) {
+    const auto label = node.labels.find("neuron-agent/lnc");
+    const bool is_whole = devices == type->device_count && cores > 0 && cores % devices == 0;
+    if (is_whole) return cores / devices;
+    const int lnc = label == node.labels.end() ? type->default_lnc : label->second == "2" ? 2 : 1;
+    return type->physical_cores_per_device / lnc;
+  }
+  return devices > 0 && cores % devices == 0 ? cores / devices : 0;
 }
 
-Pod made_again(Pod pod) {
-  pod.node.clear();
-  pod.phase = "Pending";
-  pod.scheduled_reason = "Unschedulable";  // some scheduler served it
-  std::erase_if(pod.claims, [](const PodClaim& claim) { return claim.name.empty(); });
-  for (PodClaim& claim : pod.claims) {
-    if (!claim.claim_template.empty()) claim.claim.clear();
-  }
-  return pod;
+bool offers_both_names(const NodeState& state) {
+  const bool has_two = amount(state.node.capacity, kNeuron) > 0 && amount(state.node.capacity, kNeuronDevice) > 0;
+  return has_two || split_of(state) != Split::yes;
 }
+
+const DeviceClass* class_of_resource(const Fleet& fleet, const std::string& resource) {
+  const auto found = std::ranges::find(fleet.classes, resource, &DeviceClass::extended_resource);
+  return resource.empty() || found == fleet.classes.end() ? nullptr : &*found;
+}
+
+bool is_by_claim(const Fleet& fleet, const Node& node, const std::string& resource) {
+  return amount(node.allocatable, resource) == 0 && node.mode != Mode::device_plugin &&
+         class_of_resource(fleet, resource) != nullptr;
+}
+
+std::int64_t free_units(const NodeState& state, const std::string& resource) {
+  return std::max<std::int64_t>(Counts(state, Pod{}, split_of(state) != Split::yes).free(resource), 0);
+}
+
+std::vector<Obstacle> count_obstacles(const Fleet& fleet, const Pod& pod, const NodeState& state) {
+  const Split split = split_of(state);
+  std::vector<Obstacle> apart = obstacles_if(split == Split::no, fleet, pod, state);
+  if (split != Split::unknown) return apart;
+  if (obstacles_if(true, fleet, pod, state).empty() == apart.empty()) return apart;
+  return {obstacle(Kind::unread, "", "split")};
+}
+
+namespace {
+
+bool is_all_allocatable(const Node& node) {
+  return std::ranges::all_of(node.capacity,
+                             [&](const auto& one) { return amount(node.allocatable, one.first) >= one.second; });
+}
+
+}  // namespace
 
 bool release(const Pod& pod, NodeState& state) {
   const auto same = [&](const Pod& other) {
     return other.pod_namespace == pod.pod_namespace && other.name == pod.name;
   };
-  const bool both = offers_both_names(state);
+  const Split split = split_of(state);
   const Units single = single_names(pod);
   std::erase_if(state.pods, same);
   std::erase_if(state.claims, [&](Claim& claim) {
     const bool held = claim.claim_namespace == pod.pod_namespace && std::erase(claim.reserved_for, pod.name) > 0;
     return held && claim.reserved_for.empty();
   });
-  if (!both || (single.devices == 0 && single.cores == 0)) return true;
   // Units held by one name return under the other.
   const auto back = [&](const char* name, std::int64_t units) {
     const auto found = state.node.allocatable.find(name);
     if (found == state.node.allocatable.end()) return;
     found->second = std::min(found->second + units, amount(state.node.capacity, name));
   };
+  const Held held = held_by(pod);
+  back(kNeuron, held.neurondevice);
+  back(kNeuronDevice, held.neuron);
+  if (split == Split::yes || (single.devices == 0 && single.cores == 0)) return true;
+  if (split == Split::unknown) return is_all_allocatable(state.node);
   back(kNeuronCore, single.devices * cores_per_device(state));
   if (single.cores == 0) return true;
   if (state.report == nullptr || !state.report->pods) return false;
   std::int64_t freed = 0;
   for (const model::NeuronDevice& device : state.report->host.devices) {
     const auto users = report::pods_on_device(*state.report, device.index);
-    const bool alone = users && users->size() == 1 && users->front() == full_name(pod);
-    if (alone) ++freed;
+    const auto has_ended = [&](const std::string& user) {  // this one, or before
+      return user != "unknown" && std::ranges::find(state.pods, user, full_name) == state.pods.end();
+    };
+    const bool is_last = users && std::ranges::find(*users, full_name(pod)) != users->end();
+    if (is_last && std::ranges::all_of(*users, has_ended)) ++freed;
   }
   back(kNeuron, freed);
   back(kNeuronDevice, freed);

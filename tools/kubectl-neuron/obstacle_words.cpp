@@ -153,6 +153,8 @@ std::string words_of_doubt(const Obstacle& one) {
   if (one.kind == Kind::search) return "cannot tell: too many combinations for " + name;
   if (one.kind == Kind::name_order)
     return "cannot tell: it asks for devices and for cores, and which are given first decides";
+  if (one.kind == Kind::unread && detail == "split")
+    return "cannot tell: it is not known how many devices the node has, so some may be offered as cores alone";
   if (one.kind == Kind::unread && detail == "holders")
     return "cannot tell: not all " + name + " could be read, and others may hold what it asks for";
   return "cannot tell: " + name + " was not found, and not everything could be read";

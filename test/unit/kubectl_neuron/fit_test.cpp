@@ -72,6 +72,23 @@ TEST(Fit, CountsWhatPodsHold) {
   EXPECT_EQ(fit_on(fleet, pod_of("p", {{kEfa, 8}}), "a").answer, Answer::yes);
 }
 
+TEST(Fit, ATemplateIsNotThePodOfItsName) {
+  Fleet fleet = one_node();
+  add_pod(fleet, "p", "a", {{kNeuron, 14}});
+  fleet.pods[0].created = "2026-11-26T00:00:00Z";
+  EXPECT_EQ(fit_on(fleet, pod_of("p", {{kNeuron, 4}}), "a").answer, Answer::no);
+  EXPECT_EQ(fit_on(fleet, made_again(fleet.pods[0]), "a").answer, Answer::yes);
+  fleet.pods[0].uid = "1";
+  Pod later = made_again(fleet.pods[0]);
+  later.uid = "2";
+  EXPECT_EQ(fit_on(fleet, later, "a").answer, Answer::no);
+  // What was placed of one template is not another one of its name.
+  NodeState state = node_states(one_node())[0];
+  const Pod first = pod_of("p-0", {{kNeuron, 14}});
+  place(fleet, first, fit(fleet, first, state), state);
+  EXPECT_EQ(fit(fleet, pod_of("p-0", {{kNeuron, 4}}), state).answer, Answer::no);
+}
+
 TEST(Fit, TheOtherNameHoldsTheSameHardware) {
   Fleet fleet = one_node();
   add_pod(fleet, "q", "a", {{kNeuron, 14}});
@@ -140,6 +157,64 @@ TEST(Fit, BothNamesHaveToBeTheSameHardware) {
   EXPECT_THAT(kinds_of(all[1]), ElementsAre(Kind::refused_there));
 }
 
+// Half of the devices as cores alone: their number tells it from a smaller node with both names.
+Fleet split_in_halves() {
+  Fleet fleet = one_node();
+  fleet.nodes[0].capacity = fleet.nodes[0].allocatable = {{kNeuron, 8}, {kNeuronCore, 16}};
+  add_pod(fleet, "q", "a", {{kNeuronCore, 4}});
+  return fleet;
+}
+
+TEST(Fit, ASplitInHalvesIsNotBothNames) {
+  const Pod devices = pod_of("p", {{kNeuron, 8}}), both = pod_of("p", {{kNeuron, 2}, {kNeuronCore, 4}});
+  Fleet by_type = split_in_halves(), by_report = split_in_halves();
+  by_report.nodes[0].instance_type.clear();
+  report::NodeReport report;
+  for (int i = 0; i < 16; ++i) {
+    report.host.devices.emplace_back().index = i;
+    report.core_ids.push_back({2 * i, 2 * i + 1});
+  }
+  by_report.nodes[0].report = report;
+  for (const Fleet* fleet : {&by_type, &by_report}) {
+    EXPECT_EQ(fit_on(*fleet, devices, "a").answer, Answer::yes);
+    EXPECT_THAT(kinds_of(fit_on(*fleet, both, "a")), ElementsAre(Kind::both_names));
+    EXPECT_FALSE(offers_both_names(node_states(*fleet)[0]));
+  }
+}
+
+TEST(Fit, WithoutTheNumberOfDevicesASplitInHalvesIsInDoubt) {
+  Fleet fleet = split_in_halves();
+  fleet.nodes[0].instance_type.clear();
+  const auto verdict = [&](const Amounts& asked) { return fit_on(fleet, pod_of("p", asked), "a"); };
+  for (const Amounts& asked : {Amounts{{kNeuron, 8}}, Amounts{{kNeuron, 2}, {kNeuronCore, 4}}}) {
+    EXPECT_EQ(verdict(asked).answer, Answer::unknown);
+    EXPECT_EQ(words_of(verdict(asked).obstacles.at(0)),
+              "cannot tell: it is not known how many devices the node has, so some may be offered as cores alone");
+  }
+  // Either way.
+  EXPECT_EQ(verdict({{kNeuron, 6}}).answer, Answer::yes);
+  EXPECT_EQ(verdict({{kNeuron, 9}}).answer, Answer::no);
+  EXPECT_EQ(verdict({{kNeuron, 2}, {kNeuronCore, 3}}).answer, Answer::no);
+  NodeState state = node_states(fleet)[0];
+  state.node.allocatable[kNeuron] = 6;
+  EXPECT_FALSE(release(state.pods[0], state)) << "withheld, or unhealthy";
+  fleet.nodes[0].capacity[kNeuron] = fleet.nodes[0].allocatable[kNeuron] = 12;  // no whole number of cores each
+  EXPECT_THAT(kinds_of(verdict({{kNeuron, 2}, {kNeuronCore, 4}})), ElementsAre(Kind::both_names));
+}
+
+TEST(Fit, AnUnhealthyDeviceMayBeOneOfTheCores) {
+  Fleet fleet = one_node();
+  fleet.nodes[0].capacity = {{kNeuron, 12}, {kNeuronCore, 8}};
+  fleet.nodes[0].allocatable = {{kNeuron, 12}, {kNeuronCore, 6}};
+  report::NodeReport report;
+  for (int i = 0; i < 16; ++i) report.host.devices.emplace_back().index = i;
+  report.host.devices[0].health.state = model::HealthState::unhealthy;
+  fleet.nodes[0].report = report;
+  EXPECT_EQ(fit_on(fleet, pod_of("p", {{kNeuron, 12}}), "a").answer, Answer::yes);
+  EXPECT_THAT(kinds_of(fit_on(fleet, pod_of("p", {{kNeuronCore, 8}}), "a")),
+              ElementsAre(Kind::too_few, Kind::unhealthy));
+}
+
 TEST(Fit, TheOrderOfTwoNamesMayDecide) {
   Fleet fleet = one_node();
   // Two devices have a core each that another pod holds: one whole device and two single cores are left of 13 devices.
@@ -176,6 +251,52 @@ TEST(Fit, PlacedThenReleasedIsAsBefore) {
   EXPECT_EQ(fit(fleet, pod_of("q", {{kNeuron, 10}}), state).answer, Answer::no);
   EXPECT_TRUE(release(pod, state));
   EXPECT_EQ(fit(fleet, pod_of("q", {{kNeuron, 10}}), state).answer, Answer::yes);
+}
+
+TEST(Fit, ADeviceOfSeveralPodsIsFreeOnceAllHaveGone) {
+  Fleet fleet = one_node();
+  add_pod(fleet, "q", "a", {{kNeuronCore, 1}});
+  add_pod(fleet, "r", "a", {{kNeuronCore, 1}});
+  fleet.nodes[0].allocatable[kNeuron] = 15;
+  report::NodeReport report;
+  for (int i = 0; i < 16; ++i) {
+    report.host.devices.emplace_back().index = i;
+    report.core_ids.push_back({2 * i, 2 * i + 1});
+  }
+  report.pods = {{{"default", "q", "main", {0}, {0}, {}}, {"default", "r", "main", {0}, {1}, {}}}};
+  fleet.nodes[0].report = report;
+  NodeState state = node_states(fleet)[0];
+  EXPECT_TRUE(release(fleet.pods[0], state));
+  EXPECT_EQ(free_units(state, kNeuron), 15);
+  EXPECT_TRUE(release(fleet.pods[1], state));
+  EXPECT_EQ(free_units(state, kNeuron), 16);
+  EXPECT_EQ(free_units(emptied(node_states(fleet)[0]), kNeuron), 16);
+  fleet.nodes[0].report->pods->push_back({"", "", "", {0}, {}, {}});  // a holder that is not named
+  state = node_states(fleet)[0];
+  for (const Pod& pod : fleet.pods) EXPECT_TRUE(release(pod, state));
+  EXPECT_EQ(free_units(state, kNeuron), 15);
+}
+
+TEST(Fit, DevicesHaveTwoNamesOfTheirOwn) {
+  Fleet fleet = one_node();
+  fleet.nodes[0].capacity = fleet.nodes[0].allocatable = {{kNeuron, 16}, {kNeuronDevice, 16}};
+  add_pod(fleet, "q", "a", {{kNeuronDevice, 8}});
+  const Pod pod = pod_of("p", {{kNeuron, 9}});
+  // Before and after the node's status shows it.
+  for (const std::int64_t shown : {16, 8}) {
+    fleet.nodes[0].allocatable[kNeuron] = shown;
+    const Verdict verdict = fit_on(fleet, pod, "a");
+    ASSERT_THAT(kinds_of(verdict), ElementsAre(Kind::too_few, Kind::other_name));
+    EXPECT_EQ(words_of(verdict.obstacles[1]),
+              "8 aws.amazon.com/neuron are withheld, since pods hold the hardware by aws.amazon.com/neurondevice; held "
+              "by default/q (8)");
+    EXPECT_EQ(fit_on(fleet, pod_of("p", {{kNeuron, 8}}), "a").answer, Answer::yes);
+    EXPECT_EQ(fit_on(fleet, pod_of("p", {{kNeuronDevice, 8}}), "a").answer, Answer::yes);
+  }
+  EXPECT_TRUE(offers_both_names(node_states(fleet)[0]));
+  NodeState state = node_states(fleet)[0];
+  EXPECT_TRUE(release(fleet.pods[0], state));
+  EXPECT_EQ(free_units(state, kNeuron), 16);
 }
 
 TEST(Fit, NodesWithEqualObstaclesAreOneLine) {
