@@ -327,6 +327,15 @@ bool is_all_allocatable(const Node& node) {
                              [&](const auto& one) { return amount(node.allocatable, one.first) >= one.second; });
 }
 
+// By a container that asks for devices: they were withheld from cores alone.
+bool is_held_whole(const report::NodeReport& report, const Pod& pod, int device) {
+  return std::ranges::any_of(*report.pods, [&](const report::PodUse& use) {
+    if (use.pod_namespace != pod.pod_namespace || use.pod != pod.name || !use.devices.contains(device)) return false;
+    const auto own = std::ranges::find(pod.containers, use.container, &Container::name);
+    return own != pod.containers.end() && units_of(own->requests).devices > 0;
+  });
+}
+
 }  // namespace
 
 bool release(const Pod& pod, NodeState& state) {
@@ -334,7 +343,6 @@ bool release(const Pod& pod, NodeState& state) {
     return other.pod_namespace == pod.pod_namespace && other.name == pod.name;
   };
   const Split split = split_of(state);
-  const Units single = single_names(pod);
   std::erase_if(state.pods, same);
   std::erase_if(state.claims, [&](Claim& claim) {
     const bool held = claim.claim_namespace == pod.pod_namespace && std::erase(claim.reserved_for, pod.name) > 0;
@@ -349,10 +357,10 @@ bool release(const Pod& pod, NodeState& state) {
   const Held held = held_by(pod);
   back(kNeuron, held.neurondevice);
   back(kNeuronDevice, held.neuron);
-  if (split == Split::yes || (single.devices == 0 && single.cores == 0)) return true;
+  if (split == Split::yes || (held.devices == 0 && held.cores == 0)) return true;
   if (split == Split::unknown) return is_all_allocatable(state.node);
-  back(kNeuronCore, single.devices * cores_per_device(state));
-  if (single.cores == 0) return true;
+  back(kNeuronCore, held.devices * cores_per_device(state));
+  if (held.cores == 0) return true;
   if (state.report == nullptr || !state.report->pods) return false;
   std::int64_t freed = 0;
   for (const model::NeuronDevice& device : state.report->host.devices) {
@@ -361,7 +369,7 @@ bool release(const Pod& pod, NodeState& state) {
       return user != "unknown" && std::ranges::find(state.pods, user, full_name) == state.pods.end();
     };
     const bool is_last = users && std::ranges::find(*users, full_name(pod)) != users->end();
-    if (is_last && std::ranges::all_of(*users, has_ended)) ++freed;
+    if (is_last && std::ranges::all_of(*users, has_ended) && !is_held_whole(*state.report, pod, device.index)) ++freed;
   }
   back(kNeuron, freed);
   back(kNeuronDevice, freed);

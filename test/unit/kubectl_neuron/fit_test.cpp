@@ -299,6 +299,23 @@ TEST(Fit, DevicesHaveTwoNamesOfTheirOwn) {
   EXPECT_EQ(free_units(state, kNeuron), 16);
 }
 
+TEST(Fit, DevicesThatWereNotWithheldDoNotReturn) {
+  Fleet fleet = one_node();
+  add_pod(fleet, "q", "a", {{kNeuron, 1}});
+  fleet.pods[0].containers.push_back({"other", false, false, {{kNeuronCore, 1}}, {}});
+  fleet.nodes[0].allocatable[kNeuron] = 14;  // one through the core, one unhealthy
+  report::NodeReport report;
+  for (int i = 0; i < 16; ++i) {
+    report.host.devices.emplace_back().index = i;
+    report.core_ids.push_back({2 * i, 2 * i + 1});
+  }
+  report.pods = {{{"default", "q", "main", {0}, {0, 1}, {}}, {"default", "q", "other", {1}, {2}, {}}}};
+  fleet.nodes[0].report = report;
+  NodeState state = node_states(fleet)[0];
+  EXPECT_TRUE(release(fleet.pods[0], state));
+  EXPECT_EQ(free_units(state, kNeuron), 15);
+}
+
 TEST(Fit, NodesWithEqualObstaclesAreOneLine) {
   Fleet fleet;
   for (const char* name : {"a", "b", "c"}) add_node(fleet, name, "trn1.32xlarge");
