@@ -39,7 +39,7 @@ TEST(FsRoot, RenamesElsewhereDoNotDisturbReads) {
   TempTree tree, elsewhere;
   tree.write("devices/a/vendor", "0x1d0f");
   std::string target = "../../devices/a";
-  for (int i = 0; i < 100; ++i) target += "/../a";
+  for (int i = 0; i < 20; ++i) target += "/../a";  // links in sysfs have up to ten
   tree.link("bus/pci/a", target);
   const FsRoot root = FsRoot::open(tree.at("")).value();
   elsewhere.write("a", "");
@@ -49,7 +49,10 @@ TEST(FsRoot, RenamesElsewhereDoNotDisturbReads) {
       std::filesystem::rename(elsewhere.at("b"), elsewhere.at("a"));
     }
   });
-  for (int i = 0; i < 20000; ++i) ASSERT_TRUE(root.read_attribute("bus/pci/a/vendor")) << i;
+  for (int i = 0; i < 20000; ++i) {
+    const auto text = root.read_attribute("bus/pci/a/vendor");
+    ASSERT_TRUE(text) << i << ": " << text.error().message;
+  }
 }
 
 // From now on, and for all that follows in this process, openat2 fails with `os_errno`.
