@@ -105,6 +105,7 @@ func expectOutOfMemory(t *testing.T, c *cluster.Cluster, n *cluster.Node, pods *
 // expectStopped: an agent that stands still holds up the admission of pods, and none is refused or given anything wrong.
 func expectStopped(t *testing.T, c *cluster.Cluster, n *cluster.Node, pods *residents) {
 	pid, long := agentProcess(t, n), shortOrDeep(5*time.Second, time.Minute)
+	n.ExpectKubeletAllocatable(t, besideResidents) // what an earlier scenario's pod held is offered again
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
