@@ -157,7 +157,7 @@ TEST(Fit, BothNamesHaveToBeTheSameHardware) {
   EXPECT_THAT(kinds_of(all[1]), ElementsAre(Kind::refused_there));
 }
 
-// Half of the devices as cores alone: their number tells it from a smaller node with both names.
+// Half of the devices as cores alone: only their number distinguishes it from a smaller node with both names.
 Fleet split_in_halves() {
   Fleet fleet = one_node();
   fleet.nodes[0].capacity = fleet.nodes[0].allocatable = {{kNeuron, 8}, {kNeuronCore, 16}};

@@ -264,17 +264,17 @@ TEST(OtherResources, WhatTheSchedulerSaysBesideIsNotPromised) {
 }
 
 TEST(OtherResources, WhatTheSchedulerSaidOfThemBeforeIsPast) {
-  const auto told = [](const std::string& message) {
+  const auto why_after = [](const std::string& message) {
     json pod = pod_of("w", "", 8, {{"cpu", "10"}});
     say(pod, "0/2 nodes are available: " + message);
     return why_of(fleet_of({node_of("a")}, {pod}));
   };
-  const Why now = told("1 Insufficient cpu, 1 Too many pods. preemption: 0/2 nodes are available.");
+  const Why now = why_after("1 Insufficient cpu, 1 Too many pods. preemption: 0/2 nodes are available.");
   EXPECT_EQ(exit_status(now), 0);
   EXPECT_THAT(why_text(now), AllOf(HasSubstr("it fits now on a"),
                                    HasSubstr("is older than this: it says Insufficient cpu and Too many pods, and")));
-  EXPECT_EQ(exit_status(told("1 Insufficient memory.")), 2) << "the pod asks for none";
-  EXPECT_EQ(exit_status(told("1 Insufficient cpu, 1 node(s) didn't match pod anti-affinity rules.")), 2);
+  EXPECT_EQ(exit_status(why_after("1 Insufficient memory.")), 2) << "the pod asks for none";
+  EXPECT_EQ(exit_status(why_after("1 Insufficient cpu, 1 node(s) didn't match pod anti-affinity rules.")), 2);
 }
 
 TEST(OtherResources, NodesThatDifferInMemoryShareALine) {
