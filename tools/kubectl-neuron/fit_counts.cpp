@@ -258,14 +258,8 @@ std::vector<Obstacle> obstacles_if(bool both, const Fleet& fleet, const Pod& pod
 // Devices and cores of containers that ask for one of the two: what the other name has less. A container that asks for
 // both has the same hardware through both.
 SingleNames single_names(const Pod& pod) {
-  Units all;
-  for (const Container& container : pod.containers) {
-    const Units own = units_of(container.requests);
-    if ((own.devices > 0 && own.cores > 0) || (container.init && !container.sidecar)) continue;
-    all.devices += own.devices;
-    all.cores += own.cores;
-  }
-  return all;
+  const Held held = held_by(pod);
+  return {held.devices, held.cores};
 }
 
 std::int64_t least_by_other_name(const SingleNames& held, const NodeState& state, const std::string& resource) {
