@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,8 +20,8 @@ import (
 
 // The changes that kubectl neuron why names, carried out.
 
-// change compares what why says of a pod that does not run with what was said of it, and carries out two of the changes that why names, each
-// as things were before the other; the pod then has to run.
+// change compares what why says of a pod that does not run with what was said of it, and carries out the changes that why names, each as
+// things were before the others; the pod then has to run.
 func (a *asker) change(pod *core.Pod, end podOutcome, dump string) {
 	why, status := askWhy(a.T, a.c, pod.Name)
 	switch status {
@@ -42,14 +43,17 @@ func (a *asker) change(pod *core.Pod, end podOutcome, dump string) {
 			a.c.DeletePod(a, "default", pod.Name)
 		}
 	}()
-	chosen := a.choose(why.Changes)
+	done := map[string]bool{}
+	chosen := a.choose(why.Changes, done)
 	for len(chosen) > 0 {
 		c := chosen[0]
+		chosen = chosen[1:]
+		done[keyOf(c)] = true
 		next, undo := a.carryOut(pod, c, dump)
 		if next == nil {
 			return
 		}
-		if chosen = chosen[1:]; len(chosen) == 0 {
+		if len(chosen) == 0 {
 			a.running = append(a.running, next)
 			return
 		}
@@ -67,8 +71,7 @@ func (a *asker) change(pod *core.Pod, end podOutcome, dump string) {
 			return
 		}
 		why, _ = askWhy(a.T, a.c, pod.Name)
-		chosen = a.choose(slices.DeleteFunc(why.Changes, func(other whyChange) bool { return other.Kind == c.Kind && other.Node == c.Node }))
-		chosen = chosen[:min(1, len(chosen))]
+		chosen = a.choose(why.Changes, done)
 	}
 }
 
@@ -90,20 +93,25 @@ func lacksOf(why whyAnswer) (all []string) {
 	return slices.Compact(all)
 }
 
-// choose gives the first of the changes and the last, before these such of kinds that were not carried out yet; and of the two the one first
-// that leaves other pods where they are.
-func (a *asker) choose(all []whyChange) []whyChange {
-	// TestKubectlNeuronLNC has this one.
-	all = slices.DeleteFunc(slices.Clone(all), func(c whyChange) bool { return c.Kind == "other_lnc" })
-	if len(all) > 2 {
-		all = slices.Insert(all[:len(all)-1], 1, all[len(all)-1])
+// choose gives the changes that are still to be carried out: with CLUSTER_DEEP=1 every one, else two, such of kinds that were not carried out
+// yet before others. Those that leave other pods where they are come first.
+func (a *asker) choose(all []whyChange, done map[string]bool) []whyChange {
+	all = slices.DeleteFunc(slices.Clone(all), func(c whyChange) bool {
+		return c.Kind == "other_lnc" || done[keyOf(c)] // TestKubectlNeuronLNC has this kind
+	})
+	if os.Getenv("CLUSTER_DEEP") != "1" {
 		slices.SortStableFunc(all, func(one, other whyChange) int {
 			return cmp.Compare(min(a.carried[one.Kind], 1), min(a.carried[other.Kind], 1))
 		})
-		all = all[:2]
+		all = all[:min(len(all), max(0, 2-len(done)))]
 	}
 	slices.SortStableFunc(all, func(one, other whyChange) int { return cmp.Compare(orderOf(one), orderOf(other)) })
 	return all
+}
+
+// keyOf names a change also after pods were made again under other names.
+func keyOf(c whyChange) string {
+	return strings.Join([]string{c.Kind, c.Node, c.To, c.Resource, c.Value}, " ")
 }
 
 // orderOf: changes to a copy of the pod, then to a node, then to other pods.
@@ -243,6 +251,19 @@ func (a *asker) end(names ...string) (ended []*core.Pod) {
 		a.c.DeletePod(a, "default", ended[len(ended)-1].Name)
 	}
 	return ended
+}
+
+// empty ends the test's pods on a node, so that others could move there.
+func (a *asker) empty(n *cluster.Node) {
+	list, err := a.c.Client.CoreV1().Pods("default").List(context.Background(), meta.ListOptions{FieldSelector: "spec.nodeName=" + n.Name})
+	if err != nil {
+		a.Fatal(err)
+	}
+	for _, there := range list.Items {
+		if slices.ContainsFunc(a.running, func(pod *core.Pod) bool { return pod.Name == there.Name }) {
+			a.end("default/" + there.Name)
+		}
+	}
 }
 
 func (a *asker) askForFewer(pod *core.Pod, c whyChange) {

@@ -117,11 +117,14 @@ func (a *asker) ask(count int, share float64) {
 func (a *asker) question() {
 	a.number++
 	n := a.nodes[a.random.IntN(len(a.nodes))]
-	if a.random.IntN(4) == 0 {
+	switch a.random.IntN(8) {
+	case 0, 1:
 		a.fill(n)
+	case 2:
+		a.empty(a.nodes[a.random.IntN(len(a.nodes))])
 	}
 	pod := made(fmt.Sprintf("question-%d", a.number), n)
-	if a.random.IntN(3) == 0 {
+	if a.random.IntN(2) == 0 {
 		pod.Spec.NodeSelector = nil
 	}
 	a.draw(a, pod)
