@@ -175,6 +175,9 @@ func (a *asker) carryOut(pod *core.Pod, c whyChange, dump string) (next *core.Po
 	if isInPlace(c) && now.Status.Phase != core.PodFailed {
 		next = pod
 	} else {
+		if isInPlace(c) { // the scheduler chose a node that refuses it, and may choose that one again
+			next.Spec.NodeSelector = map[string]string{core.LabelHostname: c.Node}
+		}
 		next.Name += "-" + strings.ReplaceAll(c.Kind, "_", "-")
 		a.c.CreatePod(a, "default", next)
 	}
