@@ -85,6 +85,35 @@ struct Changes {
 // the default.
 [[nodiscard]] Fleet rules_for(const Fleet& fleet, const Pod& pod);
 
+// Changes tried on copies of the nodes that they name, until there were kMost or the effort has ended. Fleet, pod and
+// states have to outlive it.
+class Trials {
+ public:
+  static constexpr int kMost = 5000;
+
+  Trials(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states, Effort* effort);
+  // Whether the pod fits on `change.node` after it; unknown: it cannot be said, or it was not tried.
+  [[nodiscard]] Answer outcome(const Change& change);
+  [[nodiscard]] bool proves(const Change& change) { return outcome(change) == Answer::yes; }
+  void leave_off() { all_tried_ = false; }  // the caller does not try all candidates
+  [[nodiscard]] bool all_tried() const { return all_tried_; }
+  [[nodiscard]] int left() const { return left_; }  // negative: some were not tried
+
+ private:
+  Answer fit_after(const Change& change);
+
+  const Pod& pod_;
+  const std::vector<NodeState>& states_;
+  Fleet rules_;
+  Effort* effort_;
+  int left_ = kMost;
+  bool all_tried_ = true;
+};
+// Those that end or move pods: at most five moves and five ends, the fewest and smallest pods.
+[[nodiscard]] std::vector<Change> changes_of_pods(const Fleet& fleet, const Pod& pod,
+                                                  const std::vector<NodeState>& states,
+                                                  const std::vector<Verdict>& verdicts, Trials& trials);
+
 // Of one container that runs: how near its hardware is to each other. Passive data.
 struct Placement {
   std::string container;

@@ -248,4 +248,32 @@ bool apply(const Change& change, Fleet& rules, Pod& pod, std::vector<NodeState>&
   return false;
 }
 
+Trials::Trials(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states, Effort* effort)
+    : pod_(pod), states_(states), rules_(rules_for(fleet, pod)), effort_(effort) {}
+
+Answer Trials::outcome(const Change& change) {
+  const Answer answer = --left_ < 0 || is_over(effort_) ? Answer::unknown : fit_after(change);
+  all_tried_ &= answer != Answer::unknown;
+  return answer;
+}
+
+Answer Trials::fit_after(const Change& change) {
+  std::vector<NodeState> copies;
+  for (const std::string& node : {change.node, change.to}) {
+    const auto at = std::ranges::find(states_, node, [](const NodeState& one) { return one.node.name; });
+    if (!node.empty() && at != states_.end()) copies.push_back(*at);
+  }
+  if (copies.empty()) return Answer::no;
+  Fleet changed;
+  const bool keeps_rules = change.kind == Kind::pods_ended || change.kind == Kind::pod_moved ||
+                           change.kind == Kind::uncordon || change.kind == Kind::tolerate;
+  if (!keeps_rules) changed = rules_;
+  Fleet& rules = keeps_rules ? rules_ : changed;
+  Pod pod = pod_;
+  // Of some pods it is not known what they free.
+  if (!apply(change, rules, pod, copies, effort_))
+    return change.kind == Kind::pods_ended ? Answer::unknown : Answer::no;
+  return fit(rules, pod, copies.front(), effort_).answer;
+}
+
 }  // namespace neuron::fleet
