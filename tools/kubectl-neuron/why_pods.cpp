@@ -101,7 +101,7 @@ class PodFinder {
     const std::map<std::string, double> lacks = lacks_of(state, verdict);
     for (const Obstacle& one : verdict.obstacles) node.lacks_hardware |= one.kind != Obstacle::Kind::too_little;
     for (const Pod& pod : state.pods) {
-      if (pod.stays || full_name(pod) == full_name(pod_)) continue;
+      if (pod.stays || pod.critical || full_name(pod) == full_name(pod_)) continue;
       Candidate one{&pod, hardware_of(pod), {}};
       Amounts amounts = general_amounts(pod);
       amounts.merge(scheduled_amounts(pod));
@@ -154,9 +154,9 @@ class PodFinder {
     if (singles.empty()) try_sets(nodes);
   }
 
-  // Not where rules that are not counted could keep it off.
+  // Not where rules that are not counted could keep it off, nor one that is on its way out.
   void try_move(const Pod& pod, const Change& end) {
-    if (!uncounted_rules(fleet_, pod).empty()) return;
+    if (pod.deleting || !uncounted_rules(fleet_, pod).empty()) return;
     Change move = end;
     move.kind = Kind::pod_moved;
     std::size_t targets = 0;
