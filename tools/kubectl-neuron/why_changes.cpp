@@ -13,7 +13,8 @@ using Kind = Change::Kind;
 
 constexpr std::size_t kMostChanges = 10;
 constexpr std::size_t kMostGroups = 40;
-constexpr std::size_t kMostNodes = 200;  // of a group
+constexpr std::size_t kMostNodes = 200;     // of a group
+constexpr std::int64_t kMostNumbers = 128;  // one by one
 
 class Finder {
  public:
@@ -32,7 +33,7 @@ class Finder {
     std::ranges::move(changes_of_pods(fleet_, pod_, states_, verdicts_, trials_), std::back_inserter(found_));
     try_fewer();
     if (found_.size() > kMostChanges) found_.resize(kMostChanges);
-    return {std::move(found_), trials_.all_tried()};
+    return {std::move(found_), trials_.all_tried(), trials_.tried()};
   }
 
  private:
@@ -88,7 +89,7 @@ class Finder {
   void try_forms(const NodeGroup& group) {
     const bool of_cores = std::ranges::any_of(group.obstacles, [](const Obstacle& one) {
       return one.kind == Obstacle::Kind::lnc || one.kind == Obstacle::Kind::capacity ||
-             (one.kind == Obstacle::Kind::too_few && one.name == kNeuronCore);
+             one.kind == Obstacle::Kind::both_names || (one.kind == Obstacle::Kind::too_few && one.name == kNeuronCore);
     });
     if (of_cores) {
       for (const char* lnc : {"1", "2"}) {
@@ -110,40 +111,56 @@ class Finder {
         if (amount > 0) asked[name].push_back(amount);
       }
     }
-    if (pod_.claims.size() == 1) asked["claim"] = {kMostPerClaim + 1};
+    if (const std::int64_t devices = devices_in_claim(fleet_, pod_); devices > 0) asked["claim"] = {devices};
     for (const auto& [name, amounts] : asked) {
       if (amounts.size() == 1) try_fewer_of(name, amounts.front());
     }
   }
 
+  // The largest number between `above` and `asked` with which it fits there; 0: none. Found by halving, since fewer
+  // need less; but a container that asks by both names needs equal hardware, so each number is tried.
+  std::int64_t most_that_fits(Change& one, std::int64_t above, std::int64_t asked) {
+    const auto fits = [&](std::int64_t number) {
+      one.value = std::to_string(number);
+      return trials_.proves(one);
+    };
+    if (one.exactly) {
+      for (std::int64_t number = asked - 1; number > above && asked - number <= kMostNumbers; --number) {
+        if (fits(number)) return number;
+      }
+      return 0;
+    }
+    std::int64_t low = above + 1, high = asked - 1;
+    if (low > high || !fits(low)) return 0;
+    while (low < high) {
+      const std::int64_t middle = low + (high - low + 1) / 2;
+      if (fits(middle)) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    return low;
+  }
+
   // On the node where most fit.
   void try_fewer_of(const std::string& resource, std::int64_t asked) {
     Change best;
-    best.kind = Kind::fewer;
     std::int64_t most = 0;
     for (const NodeGroup& group : groups_) {
       Change one = change(Kind::fewer, group);
       one.resource = resource;
-      const auto fits = [&](std::int64_t number) {
-        one.value = std::to_string(number);
-        return trials_.proves(one);
-      };
-      if (!fits(most + 1)) continue;
-      std::int64_t low = most + 1, high = asked - 1;
-      while (low < high) {
-        const std::int64_t middle = low + (high - low + 1) / 2;
-        if (fits(middle)) {
-          low = middle;
-        } else {
-          high = middle - 1;
-        }
-      }
-      most = low;
+      one.exactly = std::ranges::any_of(group.obstacles, [](const Obstacle& each) {
+        return each.kind == Obstacle::Kind::both_names && each.detail != "split";
+      });
+      const std::int64_t number = most_that_fits(one, most, asked);
+      if (number == 0) continue;
+      most = number;
       best = one;
-      best.value = std::to_string(low);
+      best.value = std::to_string(number);
       if (!prove_each(best, group)) best.nodes = 1;  // the effort has ended; it was proved for this one
     }
-    if (most > 0 && most < asked) found_.push_back(best);
+    if (most > 0) found_.push_back(best);
   }
 
   const Fleet& fleet_;
