@@ -187,7 +187,7 @@ void mark_past(const Fleet& fleet, const Pod& pod, const std::vector<Verdict>& v
                           (without == 1 ? " has" : " have") + " too little now");
     }
   }
-  if (!past.empty()) why.notes.push_back(older + some_of(past) + ", and there is enough now");
+  if (!past.empty()) why.notes.push_back(older + some_of(past) + ", which is no longer so");
 }
 
 // By the verdicts, and by what the scheduler says of things that are not checked here.

@@ -272,7 +272,7 @@ TEST(OtherResources, WhatTheSchedulerSaidOfThemBeforeIsPast) {
   const Why now = why_after("1 Insufficient cpu, 1 Too many pods. preemption: 0/2 nodes are available.");
   EXPECT_EQ(exit_status(now), 0);
   EXPECT_THAT(why_text(now), AllOf(HasSubstr("it fits now on a"),
-                                   HasSubstr("is older than this: it says Insufficient cpu and Too many pods, and")));
+                                   HasSubstr("is older than this: it says Insufficient cpu and Too many pods, which")));
   EXPECT_EQ(exit_status(why_after("1 Insufficient memory.")), 2) << "the pod asks for none";
   EXPECT_EQ(exit_status(why_after("1 Insufficient cpu, 1 node(s) didn't match pod anti-affinity rules.")), 2);
 }

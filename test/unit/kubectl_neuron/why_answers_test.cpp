@@ -257,8 +257,8 @@ TEST(OldMessages, WhatTheSchedulerFoundTooLittleOfMayBeFreeNow) {
   Pod pod = waiting({{kNeuron, 4}}, "2 Insufficient aws.amazon.com/neuron, 2 Insufficient cpu");
   pod.general = {{"cpu", 8'000}};
   const Why free_now = asked(fleet, pod);
-  EXPECT_THAT(free_now.notes, ElementsAre("the scheduler's message is older than this: it says Insufficient cpu, and "
-                                          "there is enough now"));
+  EXPECT_THAT(free_now.notes, ElementsAre("the scheduler's message is older than this: it says Insufficient cpu, "
+                                          "which is no longer so"));
   EXPECT_FALSE(free_now.as_counted);
   fleet.nodes[0].general["cpu"] = 4'000;
   EXPECT_THAT(asked(fleet, pod).notes, Contains("the scheduler's message is older than this: it says Insufficient "
