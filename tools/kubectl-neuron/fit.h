@@ -214,8 +214,9 @@ inline constexpr std::size_t kMostSharing = 256;  // pods of one claim: the API 
 [[nodiscard]] std::string_view to_string(Obstacle::Kind kind);  // the enumerator's name
 [[nodiscard]] std::string_view to_string(Answer answer);        // "fits", "does_not_fit", "unknown"
 
-// "a, b, c and 4 more": the first `most`, printable.
-[[nodiscard]] std::string some_of(const std::vector<std::string>& names, std::size_t most = 4);
+// "a, b, c and 4 more", with a noun "4 more pods": the first `most`, printable.
+[[nodiscard]] std::string some_of(const std::vector<std::string>& names, std::size_t most = 4,
+                                  std::string_view noun = "");
 [[nodiscard]] std::string holders_of(const std::vector<Holder>& holders, std::size_t most = 4);
 
 // Nodes with equal obstacles as one. Passive data.

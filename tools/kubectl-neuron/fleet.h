@@ -107,6 +107,7 @@ struct Pod {
   std::string scheduler;          // spec.schedulerName
   bool deleting = false;          // has a deletionTimestamp
   bool stays = false;             // of a DaemonSet, or static: ended, it comes back on its node
+  bool critical = false;          // of kube-system, or of a priority of the system's: no change ends or moves it
   std::vector<std::string> gates;
   Labels node_selector;
   std::vector<std::vector<LabelRule>> node_affinity;  // one of these, each all of its rules; empty: no requirement

@@ -89,6 +89,8 @@ const std::vector<const char*>& paths_of(Kind kind) {
         "metadata.ownerReferences.name",
         "spec.nodeName",
         "spec.schedulerName",
+        "spec.priority",
+        "spec.priorityClassName",
         "spec.schedulingGates",
         "spec.nodeSelector",
         "spec.affinity.nodeAffinity",

@@ -239,21 +239,25 @@ std::string_view to_string(Answer answer) {
   return answer == Answer::yes ? "fits" : answer == Answer::no ? "does_not_fit" : "unknown";
 }
 
-std::string some_of(const std::vector<std::string>& names, std::size_t most) {
+std::string some_of(const std::vector<std::string>& names, std::size_t most, std::string_view noun) {
   std::string text;
   const std::size_t shown = names.size() > most + 1 ? most : names.size();
   for (std::size_t i = 0; i < shown; ++i) {
     if (i > 0) text += i + 1 == shown && shown == names.size() ? " and " : ", ";
     text += printable(names[i]);
   }
-  if (shown < names.size()) text += " and " + number(static_cast<std::int64_t>(names.size() - shown)) + " more";
+  // At least two: a single one would be shown.
+  if (shown < names.size()) {
+    text += " and " + number(static_cast<std::int64_t>(names.size() - shown)) + " more" +
+            (noun.empty() ? "" : " " + plural(noun));
+  }
   return text;
 }
 
 std::string holders_of(const std::vector<Holder>& holders, std::size_t most) {
   std::vector<std::string> names;
   for (const Holder& one : holders) names.push_back(one.pod + (one.amount > 0 ? " (" + number(one.amount) + ")" : ""));
-  return some_of(names, most);
+  return some_of(names, most, "pod");
 }
 
 std::vector<NodeGroup> grouped(const std::vector<NodeState>& states, const std::vector<Verdict>& verdicts) {

@@ -284,6 +284,18 @@ Node node_of(const json& object, const std::set<std::string>& more) {
   return node;
 }
 
+namespace {
+
+// Of the namespace kube-system, or of a priority that Kubernetes keeps for pods of the system.
+bool is_critical(const json& metadata, const json& spec) {
+  constexpr std::int64_t kSystem = 2'000'000'000;
+  const json& priority = member(spec, "priority");
+  return text_of(metadata, "namespace") == "kube-system" || text_of(spec, "priorityClassName").starts_with("system-") ||
+         (priority.is_number_integer() && priority.get<std::int64_t>() >= kSystem);
+}
+
+}  // namespace
+
 Pod pod_of(const json& object, const std::set<std::string>& more) {
   Pod pod;
   const json& metadata = member(object, "metadata");
@@ -297,6 +309,7 @@ Pod pod_of(const json& object, const std::set<std::string>& more) {
   pod.stays = std::ranges::any_of(list_of(metadata, "ownerReferences"), [](const json& owner) {
     return text_of(owner, "kind") == "DaemonSet" || text_of(owner, "kind") == "Node";
   });
+  pod.critical = is_critical(metadata, spec);
   pod.phase = text_of(status, "phase");
   pod.reason = text_of(status, "reason");
   pod.message = message_of(status, "message");

@@ -25,26 +25,56 @@ bool is_about(const Event& event, const Pod& pod) {
   return is_named && (!is_comparable || event.object_uid == pod.uid);
 }
 
+std::string joined(const std::string& reason, const std::string& message) {
+  return reason + (reason.empty() || message.empty() ? "" : ": ") + message;
+}
+
+// Nothing keeps a container with such a reason from running, unless the message says so.
+bool is_usual(const ContainerWait& wait) {
+  const bool is_named = wait.reason != "" && wait.reason != "ContainerCreating" && wait.reason != "PodInitializing";
+  return !is_named && wait.message.empty();
+}
+
 // The pod's status, then events by others than the scheduler, newest first; each message once.
-std::vector<std::string> messages_of(const Fleet& fleet, const Pod& pod) {
+std::vector<Said> messages_of(const Fleet& fleet, const Pod& pod) {
   std::vector<const Event*> events;
   for (const Event& event : fleet.events) {
     if (is_about(event, pod) && event.reason != "FailedScheduling") events.push_back(&event);
   }
   std::ranges::stable_sort(events, std::greater<>(), [](const Event* event) { return event->time; });
-  std::vector<std::string> all;
-  if (!pod.message.empty()) all.push_back(pod.reason + ": " + pod.message);
+  std::vector<Said> all;
+  if (const std::string own = joined(pod.reason, pod.message); !own.empty()) all.push_back({own, "", true});
   for (const ContainerWait& wait : pod.waits) {
-    all.push_back("container " + wait.container + ": " + wait.reason +
-                  (wait.message.empty() ? "" : ": " + wait.message));
+    const std::string text = "container " + wait.container + ": " + joined(wait.reason, wait.message);
+    all.push_back({text, wait.container, !is_usual(wait)});
   }
   for (const Event* event : events) {
-    const std::string text = event->reason + ": " + event->message;
-    const bool known = std::ranges::any_of(
-        all, [&](const std::string& one) { return !event->message.empty() && one.find(event->message) != one.npos; });
-    if (!known) all.push_back(text);
+    const bool known = std::ranges::any_of(all, [&](const Said& one) {
+      return !event->message.empty() && one.text.find(event->message) != std::string::npos;
+    });
+    const bool is_failure = event == events.front() && event->reason.starts_with("Failed");
+    if (!known) all.push_back({joined(event->reason, event->message), "", is_failure});
   }
   return all;
+}
+
+// The command that shows why a container ended: an event names it in its message.
+std::string logs_command(const Pod& pod, const Said& said) {
+  std::string container = said.container;
+  for (const Container& one : pod.containers) {
+    const bool is_named = said.text.find("container " + one.name + " ") != std::string::npos ||
+                          said.text.find("container=" + one.name) != std::string::npos;
+    if (container.empty() && is_named) container = one.name;
+  }
+  return "kubectl logs -n " + printable(pod.pod_namespace) + " " + printable(pod.name) +
+         (container.empty() ? "" : " -c " + printable(container)) + " --previous";
+}
+
+std::optional<Explanation> explained(const Pod& pod, const Said& said) {
+  auto one = explain_message(said.text);
+  if (!one && said.as_it_came) return Explanation{printable(said.text, 400), "", "", 0, false};
+  if (one && one->advice == kPreviousLogs) one->advice = logs_command(pod, said);
+  return one;
 }
 
 std::string scheduler_message(const Fleet& fleet, const Pod& pod) {
@@ -106,10 +136,8 @@ std::string scarce_in(const Explanation& one) {
   return one.said.starts_with(kHead) ? one.said.substr(kHead.size()) : "";
 }
 
-// Whether as many nodes as the scheduler says were found to have too little of it.
-bool is_found(const Explanation& one, const std::vector<NodeGroup>& groups) {
-  const std::string name = scarce_in(one);
-  if (name.empty()) return false;
+// Nodes that were found to have too little of it.
+std::size_t nodes_without(const std::string& name, const std::vector<NodeGroup>& groups) {
   std::size_t nodes = 0;
   for (const NodeGroup& group : groups) {
     const bool has_it = std::ranges::any_of(group.obstacles, [&](const Obstacle& obstacle) {
@@ -117,10 +145,17 @@ bool is_found(const Explanation& one, const std::vector<NodeGroup>& groups) {
     });
     if (has_it) nodes += group.nodes.size();
   }
+  return nodes;
+}
+
+// Whether as many nodes as the scheduler says were found to have too little of it.
+bool is_found(const Explanation& one, const std::vector<NodeGroup>& groups) {
+  const std::string name = scarce_in(one);
+  const std::size_t nodes = name.empty() ? 0 : nodes_without(name, groups);
   return nodes > 0 && nodes >= static_cast<std::size_t>(std::max(one.nodes, 0));
 }
 
-// What the scheduler says of things that are not looked at here.
+// What the scheduler says of things that are not checked here.
 std::vector<std::string> others_of(const Why& why) {
   std::vector<std::string> all;
   for (const Explanation& one : why.scheduler) {
@@ -129,27 +164,33 @@ std::vector<std::string> others_of(const Why& why) {
   return all;
 }
 
-// Where the pod fits there is enough of all that was counted: if the scheduler said otherwise, then before.
+// What was counted is known as it is now, where the pod fits or on all nodes: if the scheduler said otherwise, then
+// before.
 void mark_past(const Fleet& fleet, const Pod& pod, const std::vector<Verdict>& verdicts, Why& why) {
-  if (!any(verdicts, Answer::yes) || fleet.pods_partial) return;
+  const bool fits = any(verdicts, Answer::yes);
+  if (fleet.pods_partial || (!fits && !fleet.nodes_unread.empty())) return;
   const Amounts asked = general_amounts(pod);
+  const std::string older = "the scheduler's message is older than this: it says ";
   std::vector<std::string> past;
   for (Explanation& one : why.scheduler) {
     const std::string name = scarce_in(one);
     if (one.of_hardware || !asked.contains(name) || is_found(one, why.nodes)) continue;
-    one.is_past = true;
+    one.is_past = !fleet.nodes.empty();
     for (std::size_t i = 0; i < std::min(verdicts.size(), fleet.nodes.size()); ++i) {
-      one.is_past &= verdicts[i].answer != Answer::yes || fleet.nodes[i].general.contains(name);
+      const bool counts = !fits || verdicts[i].answer == Answer::yes;
+      one.is_past &= !counts || fleet.nodes[i].general.contains(name);
     }
-    if (one.is_past) past.push_back(one.said);
+    const std::size_t without = fits ? 0 : nodes_without(name, why.nodes);
+    if (one.is_past && without == 0) past.push_back(one.said);
+    if (one.is_past && without > 0) {
+      why.notes.push_back(older + one.said + " of " + counted(one.nodes, "node") + ", and " + counted(without, "node") +
+                          (without == 1 ? " has" : " have") + " too little now");
+    }
   }
-  if (!past.empty()) {
-    why.notes.push_back("the scheduler's message is older than this: it says " + some_of(past) +
-                        ", and there is enough now");
-  }
+  if (!past.empty()) why.notes.push_back(older + some_of(past) + ", which is no longer so");
 }
 
-// By the verdicts, and by what the scheduler says of things that are not looked at here.
+// By the verdicts, and by what the scheduler says of things that are not checked here.
 Answer answer_of(const Fleet& fleet, const Pod& pod, const std::vector<Verdict>& verdicts, const Why& why) {
   if (is_gated(pod)) return Answer::no;
   if (any(verdicts, Answer::yes)) {
@@ -159,20 +200,20 @@ Answer answer_of(const Fleet& fleet, const Pod& pod, const std::vector<Verdict>&
   return is_part ? Answer::unknown : Answer::no;
 }
 
-// What the scheduler says of things that are not looked at here stays, whatever is changed; so does what was not
+// What the scheduler says of things that are not checked here stays, whatever is changed; so does what was not
 // counted.
 void note_others(Why& why) {
   const std::vector<std::string> others = others_of(why);
   why.as_counted = (!others.empty() || !why.not_counted.empty()) && !why.changes.empty();
   if (why.as_counted && !others.empty()) {
     why.notes.push_back("the changes are proved as far as counted: the scheduler also says " + some_of(others) +
-                        ", which is not looked at here");
+                        ", which kubectl neuron does not check");
   }
 }
 
-std::string summary_of_waiting(const Why& why, const Pod& pod) {
+std::string summary_of_waiting(const Why& why, const Pod& pod, bool is_unread) {
   if (is_gated(pod)) {
-    return "no scheduler looks at it before its scheduling gate is removed" +
+    return "it is not scheduled before its scheduling gate is removed" +
            (pod.gates.empty() ? "" : ": " + some_of(pod.gates));
   }
   std::vector<std::string> fits;
@@ -182,9 +223,9 @@ std::string summary_of_waiting(const Why& why, const Pod& pod) {
   if (why.answer == Answer::yes) return "it fits now on " + some_of(fits);
   if (!fits.empty() && others_of(why).empty()) return "as far as counted it fits now on " + some_of(fits);
   if (!fits.empty()) {
-    return "its devices fit on " + some_of(fits) + "; the scheduler names reasons that are not looked at here";
+    return "its devices fit on " + some_of(fits) + "; the scheduler names reasons that kubectl neuron does not check";
   }
-  if (why.nodes.empty()) return "no node could be read";
+  if (why.nodes.empty()) return is_unread ? "no node could be read" : "no node is listed";
   const bool all_no = std::ranges::all_of(why.nodes, [](const NodeGroup& one) { return one.answer == Answer::no; });
   if (why.answer == Answer::unknown && all_no) return "it fits on none of the nodes that could be read";
   return why.answer == Answer::no ? "it fits on no node now" : "it is unknown whether it fits";
@@ -200,8 +241,9 @@ void add_changes(const Fleet& fleet, const Pod& pod, const std::vector<NodeState
                  const std::vector<Verdict>& verdicts, Effort* effort, Why& why) {
   Changes changes = changes_for(fleet, pod, states, verdicts, effort);
   why.changes = std::move(changes.found);
-  why.all_tried = changes.all_tried;
+  why.tried = std::move(changes.tried);
   const bool late = effort != nullptr && effort->was_over();
+  why.all_tried = changes.all_tried && !late;
   if (why.all_tried) return;
   why.notes.push_back(late ? "the search ended after " + std::to_string(effort->limit().count()) +
                                  " s; more or smaller changes may exist"
@@ -228,22 +270,7 @@ void explain_waiting(const Fleet& fleet, const Pod& pod, Effort* effort, Why& wh
                         printable(pod.scheduler.empty() ? "default-scheduler" : pod.scheduler) +
                         ") is not installed, or the pod is seconds old");
   }
-  why.summary = summary_of_waiting(why, question);
-}
-
-// Whether the newest word about it is that an image is on its way.
-bool is_pulling(const Fleet& fleet, const Pod& pod) {
-  const std::vector<std::string> all = messages_of(fleet, pod);
-  const auto event = std::ranges::find_if(all, [](const std::string& one) { return !one.starts_with("container "); });
-  return event != all.end() && event->starts_with("Pulling: ");
-}
-
-// Of a pod that runs: what keeps one of its containers from it.
-std::optional<Explanation> crash_of(const Pod& pod) {
-  for (const ContainerWait& wait : pod.waits) {
-    if (auto known = explain_message(wait.reason + ": " + wait.message)) return known;
-  }
-  return std::nullopt;
+  why.summary = summary_of_waiting(why, question, !fleet.nodes_unread.empty());
 }
 
 // It will not run again, whatever the nodes have.
@@ -254,51 +281,13 @@ void explain_ended(const Pod& pod, Why& why) {
   why.summary = "it has ended (" + printable(pod.phase) + reason + message + ") and does not run again";
 }
 
-void explain_placed(const Fleet& fleet, const Pod& pod, Why& why) {
-  const Node* node = find_node(fleet, pod.node);
-  if (node != nullptr) why.placements = placements_of(pod, *node);
-  const std::string where = printable(pod.node);
-  if (!why.placements) {
-    why.notes.push_back("which devices it has is not known: " +
-                        (node == nullptr                ? "node " + where + " could not be read"
-                         : node->report_missing.empty() ? std::string("the agent's answer names no pods")
-                                                        : printable(node->report_missing, 300)));
-  }
-  if (why.state == PodState::ending) {
-    why.answer = Answer::no;
-    why.summary = "it is being deleted, and still on " + where;
-    return;
-  }
-  if (why.state == PodState::starting) {
-    why.answer = why.messages.empty() ? Answer::unknown : Answer::no;
-    why.summary =
-        "it is on " + where + " and not running yet: " +
-        (why.messages.empty() ? is_pulling(fleet, pod) ? "the node pulls an image" : "nothing says what it waits for"
-                              : why.messages.front().meaning);
-    return;
-  }
-  const auto crash = crash_of(pod);
-  const bool good = !why.placements || std::ranges::all_of(*why.placements, &Placement::is_good);
-  why.answer = crash ? Answer::no : Answer::yes;
-  why.summary = crash ? "it is on " + where + ", and not all of it runs: " + crash->meaning
-                      : "it runs on " + where + (good ? "" : ", and not on the best devices");
-}
-
 // Reasons not to start are left out for a pod that runs or has ended. Each meaning once.
 bool is_worth(const Explanation& one, const Pod& pod, const Why& why) {
   if (one.of_hardware) return true;
   const bool is_past = why.state != PodState::starting && (why.state != PodState::running || pod.waits.empty());
-  return !is_past && std::ranges::find(why.messages, one.meaning, &Explanation::meaning) == why.messages.end();
-}
-
-void note_ending(const Fleet& fleet, const Pod& pod, Why& why) {
-  const Node* node = find_node(fleet, pod.node);
-  if (pod.claims.empty() || node == nullptr) return;
-  const bool has_pool = std::ranges::any_of(
-      fleet.pools, [&](const Pool& pool) { return pool.node == node->name && !pool.devices.empty(); });
-  if (has_pool && node->mode == Mode::claims) return;
-  why.notes.push_back("no driver of its claim is on " + printable(node->name) +
-                      ": label the node again (neuron-agent/mode=dra), or delete the pod by force");
+  const bool is_known =
+      !one.meaning.empty() && std::ranges::find(why.messages, one.meaning, &Explanation::meaning) != why.messages.end();
+  return !is_past && !is_known;
 }
 
 }  // namespace
@@ -316,8 +305,9 @@ Why why(const Fleet& fleet, const Pod& pod, Effort* effort) {
   result.pod = full_name(pod);
   result.state = state_of(pod);
   result.node = pod.node;
-  for (const std::string& message : messages_of(fleet, pod)) {
-    const auto known = explain_message(message);
+  const std::vector<Said> said = messages_of(fleet, pod);
+  for (const Said& message : said) {
+    const auto known = explained(pod, message);
     if (known && is_worth(*known, pod, result) && result.messages.size() < kMostMessages)
       result.messages.push_back(*known);
   }
@@ -328,7 +318,7 @@ Why why(const Fleet& fleet, const Pod& pod, Effort* effort) {
     case PodState::refused:
       if (result.messages.empty()) {
         result.messages.push_back(
-            {printable(pod.reason + ": " + pod.message, 400), "the kubelet rejected it", "", 0, true});
+            {printable(joined(pod.reason, pod.message), 400), "the kubelet rejected it", "", 0, true});
       }
       explain_waiting(fleet, pod, effort, result);
       result.scheduler.clear();
@@ -347,8 +337,7 @@ Why why(const Fleet& fleet, const Pod& pod, Effort* effort) {
       [[fallthrough]];
     case PodState::starting:
     case PodState::running:
-      explain_placed(fleet, pod, result);
-      if (result.state == PodState::ending) note_ending(fleet, pod, result);
+      explain_placed(fleet, pod, said, result);
       break;
   }
   return result;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,10 +25,10 @@ enum class PodState : std::uint8_t {
 // Meaning of a message of the scheduler, the kubelet or the agent. Passive data.
 struct Explanation {
   std::string said;         // as it came, bounded
-  std::string meaning;      // a sentence
+  std::string meaning;      // a sentence; "": not known
   std::string advice;       // what to do; "" nothing
   int nodes = 0;            // of the scheduler: for so many nodes; 0: not said
-  bool of_hardware = true;  // false: about processor time, volumes or other things that are not looked at here
+  bool of_hardware = true;  // false: about processor time, volumes or other things that are not checked here
   bool is_past = false;     // what it says there is too little of was counted, and is enough where the pod fits now
 };
 
@@ -38,7 +39,8 @@ struct Explanation {
 
 // Texts by which messages are recognized.
 [[nodiscard]] std::vector<std::string_view> texts_of_tables();
-// Whether to advise that a pod tolerates it: not those of a node that is unwell, or that an autoscaler removes.
+// Whether to advise that a pod tolerates it: not those of a node that is unhealthy or starts, or that an
+// autoscaler removes.
 [[nodiscard]] bool may_be_tolerated(std::string_view taint);
 
 // One step that lets the pod in, proved by fit() on a changed copy. Passive data.
@@ -62,7 +64,8 @@ struct Change {
   std::string to;
   std::string resource;
   std::string value;
-  int nodes = 1;  // on how many it was proved that it then fits; node is the first
+  bool exactly = false;  // fewer: of this number it was proved, of smaller ones not
+  int nodes = 1;         // on how many it was proved that it then fits; node is the first
   friend bool operator==(const Change&, const Change&) = default;
 };
 [[nodiscard]] std::string_view to_string(Change::Kind kind);
@@ -71,6 +74,7 @@ struct Change {
 struct Changes {
   std::vector<Change> found;  // at most ten
   bool all_tried = true;      // false: too many candidates, or the effort was over
+  std::set<Change::Kind> tried;
 };
 // The smallest changes: those to nodes and to the pod itself, then pods moved, pods ended.
 [[nodiscard]] Changes changes_for(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states,
@@ -79,11 +83,55 @@ struct Changes {
 // not apply. Otherwise fit() decides whether the pod fits on `change.node`.
 [[nodiscard]] bool apply(const Change& change, Fleet& rules, Pod& pod, std::vector<NodeState>& states,
                          Effort* effort = nullptr);
+// Devices that the pod's one claim asks for; 0: it has none, another form, or is allocated.
+[[nodiscard]] std::int64_t devices_in_claim(const Fleet& rules, const Pod& pod);
 // Whether a pod may move there: to a node with hardware, or for one without to a node that lists all that it asks for.
 [[nodiscard]] bool may_take(const NodeState& to, const Pod& pod);
 // The fleet without nodes and pools, and with those pods alone that have the same schedulerName, where it is not
 // the default.
 [[nodiscard]] Fleet rules_for(const Fleet& fleet, const Pod& pod);
+
+// Changes tried on copies of the nodes that they name, until there were kMost or the effort has ended. Fleet, pod and
+// states have to outlive it.
+class Trials {
+ public:
+  static constexpr int kMost = 5000;
+
+  Trials(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states, Effort* effort);
+  // Whether the pod fits on `change.node` after it; unknown: it cannot be said, or it was not tried.
+  [[nodiscard]] Answer outcome(const Change& change);
+  [[nodiscard]] bool proves(const Change& change) { return outcome(change) == Answer::yes; }
+  void leave_off() { all_tried_ = false; }  // the caller does not try all candidates
+  [[nodiscard]] bool all_tried() const { return all_tried_; }
+  [[nodiscard]] int left() const { return left_; }  // negative: some were not tried
+  [[nodiscard]] const std::set<Change::Kind>& tried() const { return tried_; }
+
+ private:
+  Answer fit_after(const Change& change);
+
+  const Pod& pod_;
+  const std::vector<NodeState>& states_;
+  Fleet rules_;
+  Effort* effort_;
+  std::set<Change::Kind> tried_;
+  int left_ = kMost;
+  bool all_tried_ = true;
+};
+// Those that end or move pods: at most five moves and five ends, the fewest and smallest pods.
+[[nodiscard]] std::vector<Change> changes_of_pods(const Fleet& fleet, const Pod& pod,
+                                                  const std::vector<NodeState>& states,
+                                                  const std::vector<Verdict>& verdicts, Trials& trials);
+
+struct Why;
+// Of the kubelet or the runtime about a pod. Passive data.
+struct Said {
+  std::string text;         // "container main: ImagePullBackOff: …", "FailedMount: …"
+  std::string container;    // in the pod's status; "": of the pod, or an event
+  bool as_it_came = false;  // to be shown also where its meaning is not known
+};
+// Of a pod on a node: whether it runs, what keeps it or one of its containers from that, and its hardware.
+void explain_placed(const Fleet& fleet, const Pod& pod, const std::vector<Said>& said, Why& why);
+inline constexpr const char* kPreviousLogs = "kubectl logs --previous";  // an advice, to be completed for the pod
 
 // Of one container that runs: how near its hardware is to each other. Passive data.
 struct Placement {
@@ -113,6 +161,7 @@ struct Why {
   std::vector<NodeGroup> nodes;
   std::vector<Change> changes;
   bool all_tried = true;                 // of the changes
+  std::set<Change::Kind> tried;          // kinds of them, also in vain
   std::vector<std::string> not_counted;  // rules and resources that could keep it off, and are not looked at
   bool as_counted = false;               // of the changes: that, or what the scheduler names besides, stays
   std::optional<std::vector<Placement>> placements;

@@ -162,6 +162,17 @@ bool use_counts(const Fleet& rules, Pod& pod) {
   return true;
 }
 
+// The one request for a number of devices of the one claim; nullptr: it has another form, or the claim is allocated.
+const ClaimRequest* plain_request_of(const Fleet& rules, const Pod& pod) {
+  if (pod.claims.size() != 1) return nullptr;
+  const PodClaim& own = pod.claims.front();
+  const Claim* claim = own.claim_template.empty() ? find_claim(rules, pod.pod_namespace, own.claim) : nullptr;
+  const std::vector<ClaimRequest>* known = requests_of(rules, pod, own);
+  const bool is_plain = known != nullptr && known->size() == 1 && (claim == nullptr || !claim->allocated) &&
+                        !known->front().all && known->front().first_available.empty();
+  return is_plain ? &known->front() : nullptr;
+}
+
 // The one container that asks for the resource, or the one request of the one claim, with another number.
 bool ask_for(std::int64_t number, const std::string& resource, Fleet& rules, Pod& pod) {
   if (resource != "claim") {
@@ -173,11 +184,9 @@ bool ask_for(std::int64_t number, const std::string& resource, Fleet& rules, Pod
     }
     return false;
   }
-  if (pod.claims.size() != 1) return false;
-  const std::vector<ClaimRequest>* known = requests_of(rules, pod, pod.claims.front());
-  if (known == nullptr || known->size() != 1 || known->front().all || !known->front().first_available.empty())
-    return false;
-  std::vector<ClaimRequest> requests = *known;
+  const ClaimRequest* known = plain_request_of(rules, pod);
+  if (known == nullptr) return false;
+  std::vector<ClaimRequest> requests = {*known};
   requests.front().count = number;
   const std::string of = pod.pod_namespace + "/" + pod.claims.front().claim_template;
   const auto constraints = rules.template_constraints.find(of);
@@ -192,6 +201,11 @@ bool ask_for(std::int64_t number, const std::string& resource, Fleet& rules, Pod
 }
 
 }  // namespace
+
+std::int64_t devices_in_claim(const Fleet& rules, const Pod& pod) {
+  const ClaimRequest* request = plain_request_of(rules, pod);
+  return request == nullptr ? 0 : request->count;
+}
 
 bool may_take(const NodeState& to, const Pod& pod) {
   const bool by_hardware = asks_for_hardware(pod);
@@ -246,6 +260,35 @@ bool apply(const Change& change, Fleet& rules, Pod& pod, std::vector<NodeState>&
       return ask_for(parse_i64(change.value).value_or(0), change.resource, rules, pod);
   }
   return false;
+}
+
+Trials::Trials(const Fleet& fleet, const Pod& pod, const std::vector<NodeState>& states, Effort* effort)
+    : pod_(pod), states_(states), rules_(rules_for(fleet, pod)), effort_(effort) {}
+
+Answer Trials::outcome(const Change& change) {
+  const Answer answer = --left_ < 0 || is_over(effort_) ? Answer::unknown : fit_after(change);
+  tried_.insert(change.kind);
+  all_tried_ &= answer != Answer::unknown;
+  return answer;
+}
+
+Answer Trials::fit_after(const Change& change) {
+  std::vector<NodeState> copies;
+  for (const std::string& node : {change.node, change.to}) {
+    const auto at = std::ranges::find(states_, node, [](const NodeState& one) { return one.node.name; });
+    if (!node.empty() && at != states_.end()) copies.push_back(*at);
+  }
+  if (copies.empty()) return Answer::no;
+  Fleet changed;
+  const bool keeps_rules = change.kind == Kind::pods_ended || change.kind == Kind::pod_moved ||
+                           change.kind == Kind::uncordon || change.kind == Kind::tolerate;
+  if (!keeps_rules) changed = rules_;
+  Fleet& rules = keeps_rules ? rules_ : changed;
+  Pod pod = pod_;
+  // Of some pods it is not known what they free.
+  if (!apply(change, rules, pod, copies, effort_))
+    return change.kind == Kind::pods_ended ? Answer::unknown : Answer::no;
+  return fit(rules, pod, copies.front(), effort_).answer;
 }
 
 }  // namespace neuron::fleet

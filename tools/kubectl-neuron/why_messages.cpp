@@ -23,7 +23,7 @@ struct Row {
 constexpr std::string_view kAgain = "let its controller make another pod";
 constexpr std::string_view kImage = "an image cannot be pulled";
 constexpr std::string_view kOfImage =
-    "look at its name and the registry's secret (imagePullSecrets); the kubelet retries";
+    "check its name and the registry's secret (imagePullSecrets); the kubelet retries";
 constexpr std::string_view kVolume = "a volume cannot be attached or mounted";
 constexpr std::string_view kCrash = "a container ends again and again";
 constexpr std::string_view kOneName =
@@ -56,7 +56,7 @@ constexpr std::array kKubelet = {
     Row{"no healthy devices present", "",
         "no plugin served the resource, or all of its devices were unhealthy: the agent was restarting or is gone, and "
         "the pod bypassed the scheduler or was placed before the node status changed",
-        "look whether the agent runs on the node; let its controller make another pod"},
+        "check whether the agent runs on the node; let its controller make another pod"},
     Row{"cannot allocate unhealthy devices", "", "the kubelet restarted, and a device of the pod had failed", kAgain},
     Row{"allocate unregistered device", "",
         "no plugin served the resource: the kubelet or the agent was restarting, or the pod bypassed the scheduler",
@@ -74,7 +74,7 @@ constexpr std::array kKubelet = {
     Row{"bytes of device memory in use", "", "another process still has memory on the cores",
         "end the process (neuron-ls and neuron-top show it); the kubelet retries"},
     Row{"claims.lock", "", "the driver could not lock its record: a slow disk, or two driver pods on the node",
-        "look for a second driver pod; the kubelet retries"},
+        "check for a second driver pod; the kubelet retries"},
     Row{"is not registered", "", "no driver for the claim runs on the node",
         "start the driver there (label neuron-agent/mode=dra), or delete the pod so that another node is chosen"},
     Row{"unresolvable CDI devices", "", "the container runtime has CDI off, or reads another directory",
@@ -98,11 +98,11 @@ constexpr std::array kOfContainers = {
     Row{"FailedAttachVolume", "", kVolume, "the message names the volume; it may still be attached elsewhere", false},
     Row{"FailedMapVolume", "", kVolume, "the message names the volume; the kubelet retries", false},
     Row{"FailedCreatePodSandBox", "", "the pod's network or sandbox could not be made",
-        "look at the network plugin of the node; the kubelet retries", false},
+        "check the network plugin of the node; the kubelet retries", false},
     Row{"CreateContainerConfigError", "", "a ConfigMap, Secret or field that it names is missing",
         "the message names it; the kubelet retries", false},
-    Row{"CrashLoopBackOff", "", kCrash, "kubectl logs --previous", false},
-    Row{"Back-off restarting failed container", "", kCrash, "kubectl logs --previous", false},
+    Row{"CrashLoopBackOff", "", kCrash, kPreviousLogs, false},
+    Row{"Back-off restarting failed container", "", kCrash, kPreviousLogs, false},
 };
 
 // Whole parts: another resource may have a name that only begins so.
@@ -114,18 +114,26 @@ constexpr std::array kCounted = {
     Row{"Insufficient vpc.amazonaws.com/efa", "", "fewer interfaces are free than the pod asks for", ""},
 };
 
+constexpr std::string_view kUnchecked = "kubectl neuron does not check this";
+constexpr std::string_view kStarting = "the node is starting; its taint goes away by itself";
+
 constexpr std::array kScheduler = {
     Row{"Insufficient", "", "too little of a resource beside the devices", "", false},
     Row{"Too many pods", "", "the node has as many pods as it takes", "", false},
     Row{"untolerated taint", "{node.kubernetes.io/unschedulable", "the node is cordoned", "uncordon it"},
-    Row{"untolerated taint", "{node.kubernetes.io/", "the node itself is not well; its taint names what is wrong",
-        "mend the node: a pod that tolerates the taint would not run there either"},
+    Row{"untolerated taint", "{node.kubernetes.io/", "the node is unhealthy; its taint names the cause",
+        "repair the node: a pod that tolerates the taint would not run there either"},
     Row{"untolerated taint", "{node.cloudprovider.kubernetes.io/", "the node is starting, or shut down", ""},
+    Row{"untolerated taint", "agent-not-ready:", kStarting, ""},
+    Row{"untolerated taint", "unregistered:", kStarting, ""},
+    Row{"untolerated taint", "uninitialized:", kStarting, ""},
+    Row{"untolerated taint", "neuron-agent/starting:", kStarting, ""},
     Row{"untolerated taint", "{ToBeDeletedByClusterAutoscaler", "the autoscaler removes the node", ""},
     Row{"untolerated taint", "{karpenter.sh/disrupt", "Karpenter removes the node", ""},
     Row{"untolerated taint", "", "the pod does not tolerate a taint", "tolerate it"},
     Row{"volume node affinity", "", "a volume of the pod belongs to other nodes", "", false},
     Row{"node affinity", "", "nodeSelector or node affinity of the pod exclude the node", ""},
+    Row{"existing pods anti-affinity", "", "a pod there keeps this one away by its anti-affinity", "", false},
     Row{"pod anti-affinity", "", "a pod that this one keeps away from runs there",
         "for the agent's own pod: another agent or AWS's plugin serves the node", false},
     Row{"pod affinity", "", "the pods that this one wants beside it are not there", "", false},
@@ -137,7 +145,7 @@ constexpr std::array kScheduler = {
         "the free devices of the node do not satisfy the claims: held, tainted or not offered", ""},
     Row{"timed out trying to allocate devices", "", "the search for devices took too long",
         "ask for a group (class group.neuron.aws.com) instead of a count"},
-    Row{"scheduling gate", "", "no scheduler looks at it before its scheduling gates are removed", ""},
+    Row{"scheduling gate", "", "it is not scheduled before its scheduling gates are removed", ""},
     Row{"waiting for resource claim", "", "a claim of the pod was not made yet", "wait; or make the ResourceClaim"},
     Row{"resourceclaim", "not found", "a claim of the pod does not exist", "make the ResourceClaim"},
     Row{"device class", "does not exist", "a device class of a claim does not exist",
@@ -212,6 +220,18 @@ int take_count(std::string_view& part) {
 
 }  // namespace
 
+namespace {
+
+// Those that a driver, an autoscaler or the agent removes once the node is ready.
+constexpr std::array<std::string_view, 4> kOfStartup = {"agent-not-ready", "unregistered", "uninitialized",
+                                                        "neuron-agent/starting"};
+
+bool is_startup_taint(std::string_view key) {
+  return std::ranges::any_of(kOfStartup, [&](std::string_view end) { return key.ends_with(end); });
+}
+
+}  // namespace
+
 std::vector<Explanation> explain_scheduler(std::string_view message) {
   constexpr std::size_t kMostParts = 32;
   constexpr std::string_view kHead = "nodes are available: ";
@@ -226,8 +246,8 @@ std::vector<Explanation> explain_scheduler(std::string_view message) {
     const int nodes = take_count(part);
     part = without_more(part);
     const Row* row = scheduler_row(part);
-    Explanation one =
-        row != nullptr ? explanation(*row, part) : Explanation{printable(part, kMostSaid), "", "", 0, false};
+    Explanation one = row != nullptr ? explanation(*row, part)
+                                     : Explanation{printable(part, kMostSaid), std::string(kUnchecked), "", 0, false};
     one.nodes = nodes;
     all.push_back(std::move(one));
   }
@@ -237,7 +257,9 @@ std::vector<Explanation> explain_scheduler(std::string_view message) {
 bool may_be_tolerated(std::string_view taint) {
   constexpr std::array<std::string_view, 4> kNever = {"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/",
                                                       "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupt"};
-  return std::ranges::none_of(kNever, [&](std::string_view never) { return taint.starts_with(never); });
+  const std::string_view key = taint.substr(0, taint.find_first_of("=:"));
+  return !is_startup_taint(key) &&
+         std::ranges::none_of(kNever, [&](std::string_view never) { return key.starts_with(never); });
 }
 
 std::vector<std::string_view> texts_of_tables() {

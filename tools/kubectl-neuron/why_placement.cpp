@@ -154,4 +154,103 @@ std::optional<std::vector<Placement>> placements_of(const Pod& pod, const Node& 
   return all;
 }
 
+namespace {
+
+// Whether the newest message about it is that an image is on its way.
+bool is_pulling(const std::vector<Said>& said) {
+  const auto event = std::ranges::find(said, std::string(), &Said::container);
+  return event != said.end() && event->text.starts_with("Pulling: ");
+}
+
+// Of a pod that runs: what keeps one of its containers from it; "": all of them run.
+std::string stopped_by(const std::vector<Said>& said, Answer& answer) {
+  std::string first;
+  for (const Said& one : said) {
+    if (one.container.empty()) continue;
+    const auto known = explain_message(one.text);
+    if (first.empty()) first = printable(one.text, 300);
+    if (!known && !one.as_it_came) continue;
+    answer = Answer::no;
+    return known ? known->meaning : printable(one.text, 300);
+  }
+  if (!first.empty()) answer = Answer::unknown;  // it may be about to start
+  return first;
+}
+
+bool is_away(const Node& node) {
+  return (node.ready && !*node.ready) || std::ranges::any_of(node.taints, [](const Taint& taint) {
+           return taint.key == "node.kubernetes.io/unreachable" || taint.key == "node.kubernetes.io/not-ready";
+         });
+}
+
+void note_ending(const Fleet& fleet, const Pod& pod, const Node& node, Why& why) {
+  if (pod.claims.empty()) return;
+  const bool has_pool = std::ranges::any_of(
+      fleet.pools, [&](const Pool& pool) { return pool.node == node.name && !pool.devices.empty(); });
+  if (has_pool && node.mode == Mode::claims) return;
+  why.notes.push_back("no driver of its claim is on " + printable(node.name) +
+                      ": label the node again (neuron-agent/mode=dra), or delete the pod by force");
+}
+
+void explain_starting(const std::vector<Said>& said, bool is_node_away, Why& why) {
+  std::string reason = "nothing says what it waits for";
+  why.answer = Answer::no;
+  if (!why.messages.empty()) {
+    const Explanation& first = why.messages.front();
+    reason = first.meaning.empty() ? first.said : first.meaning;
+  } else if (is_node_away) {
+    reason = "the node is not ready";
+  } else if (is_pulling(said)) {
+    reason = "the node pulls an image";
+  } else {
+    why.answer = Answer::unknown;
+  }
+  why.summary = "it is on " + printable(why.node) + " and not running yet: " + reason;
+}
+
+void explain_running(const std::vector<Said>& said, bool is_node_away, Why& why) {
+  const std::string where = printable(why.node);
+  const bool good = !why.placements || std::ranges::all_of(*why.placements, &Placement::is_good);
+  why.answer = is_node_away ? Answer::unknown : Answer::yes;
+  if (const std::string reason = stopped_by(said, why.answer); !reason.empty()) {
+    why.summary = "it is on " + where + ", and not all of it runs: " + reason;
+  } else if (is_node_away) {
+    why.summary = "it ran on " + where + " when the node last reported: the node is not ready, so this may be old";
+  } else {
+    why.summary = "it runs on " + where + (good ? "" : ", and not on the best devices");
+  }
+}
+
+}  // namespace
+
+void explain_placed(const Fleet& fleet, const Pod& pod, const std::vector<Said>& said, Why& why) {
+  const Node* node = find_node(fleet, pod.node);
+  const std::string where = printable(pod.node);
+  const bool is_ending = why.state == PodState::ending;
+  if (node == nullptr && fleet.nodes_unread.empty()) {
+    why.answer = why.state == PodState::running ? Answer::unknown : Answer::no;
+    why.summary = (is_ending ? "it is being deleted; it" : "it") +
+                  (" was placed on " + where + ", and there is no node " + where);
+    return;
+  }
+  if (node != nullptr) why.placements = placements_of(pod, *node);
+  if (!why.placements) {
+    why.notes.push_back("which devices it has is not known: " +
+                        (node == nullptr                ? "node " + where + " could not be read"
+                         : node->report_missing.empty() ? std::string("the agent's answer names no pods")
+                                                        : printable(node->report_missing, 300)));
+  }
+  const bool is_node_away = node != nullptr && is_away(*node);
+  if (is_node_away) why.notes.push_back("node " + where + " is not ready, so the pod's state may be old");
+  if (is_ending) {
+    why.answer = Answer::no;
+    why.summary = "it is being deleted, and still on " + where;
+    if (node != nullptr) note_ending(fleet, pod, *node, why);
+  } else if (why.state == PodState::starting) {
+    explain_starting(said, is_node_away, why);
+  } else {
+    explain_running(said, is_node_away, why);
+  }
+}
+
 }  // namespace neuron::fleet

@@ -26,7 +26,6 @@ void add_explanations(const std::vector<Explanation>& all, const std::string& ti
     text += "  " + (one.nodes > 0 ? counted(one.nodes, "node") + ": " : "") + one.said + "\n";
     if (!one.meaning.empty()) text += "      " + one.meaning + "\n";
     if (!one.advice.empty()) text += "      do: " + one.advice + "\n";
-    if (one.meaning.empty()) text += "      not looked at here\n";
   }
 }
 
@@ -113,8 +112,16 @@ json json_of(const Change& one, bool as_counted) {
   return object;
 }
 
-std::string others(const Change& change) {
-  return change.nodes > 1 ? " (or one of " + std::to_string(change.nodes - 1) + " more like it)" : "";
+// Of other nodes where it was proved as well: "or on 1 more like it".
+std::string or_others(const Change& change, const std::string& on) {
+  if (change.nodes < 2) return "";
+  const std::string number = std::to_string(change.nodes - 1);
+  return "or " + on + (change.nodes == 2 ? "" : "one of ") + number + " more like it";
+}
+
+std::string fits_on(const Change& change) {
+  const std::string others = or_others(change, "on ");
+  return ": it then fits on " + printable(change.node) + (others.empty() ? "" : " " + others);
 }
 
 template <typename T>
@@ -172,25 +179,39 @@ std::string words_of(const Change& change) {
     case Change::Kind::pod_moved:
       return some_of(pods) + " moves from " + node + " to " + printable(change.to) + ": it then fits on " + node;
     case Change::Kind::uncordon:
-      return "kubectl uncordon " + node + others(change);
+      return "kubectl uncordon " + node + (change.nodes > 1 ? ", " : "") + or_others(change, "");
     case Change::Kind::tolerate:
-      return "a toleration of " + value + ": it then fits on " + node + others(change);
+      return "a toleration of " + value + fits_on(change);
     case Change::Kind::gate_removed:
-      return "its scheduling gates removed: it then fits on " + node + others(change);
+      return "its scheduling gates removed" + fits_on(change);
     case Change::Kind::default_scheduler:
-      return "without schedulerName: it then fits on " + node + others(change);
+      return "without schedulerName" + fits_on(change);
     case Change::Kind::other_lnc:
-      return "LNC " + value + " on " + node + others(change);
+      return "LNC " + value + " on " + node + (change.nodes > 1 ? " " : "") + or_others(change, "") +
+             ": it then fits there";
     case Change::Kind::claim_not_count:
-      return "a claim instead of a count: it then fits on " + node + others(change);
+      return "a claim instead of a count" + fits_on(change);
     case Change::Kind::count_not_claim:
-      return "a count in its limits instead of the claim: it then fits on " + node + others(change);
+      return "a count in its limits instead of the claim" + fits_on(change);
     case Change::Kind::fewer:
       break;
   }
   const std::string what = change.resource == "claim" ? "devices in its claim" : printable(change.resource);
-  return "at most " + value + " " + what + ": it then fits on " + node + others(change);
+  return (change.exactly ? "exactly " : "at most ") + value + " " + what + fits_on(change);
 }
+
+namespace {
+
+std::string kinds_of(const std::set<Change::Kind>& tried) {
+  constexpr std::array kNames = {"other pods' end", "other pods' move",      "uncordon",    "a toleration",
+                                 "no gate",         "the default scheduler", "another LNC", "a claim",
+                                 "a count",         "a smaller number"};
+  std::vector<std::string> names;
+  for (const Change::Kind kind : tried) names.emplace_back(kNames.at(static_cast<std::size_t>(kind)));
+  return some_of(names, kNames.size());
+}
+
+}  // namespace
 
 std::string why_text(const Why& why) {
   std::string text = "pod " + printable(why.pod, 400) + ": " + why.summary + "\n";
@@ -205,12 +226,8 @@ std::string why_text(const Why& why) {
   const std::string alone = why.as_counted ? "as far as counted, " : "";
   if (!why.changes.empty()) text += "\n" + alone + "each of these would let it in\n";
   for (const Change& change : why.changes) text += "  " + words_of(change) + "\n";
-  const bool stuck = why.changes.empty() && why.all_tried && why.answer == Answer::no && !why.nodes.empty();
-  if (stuck) {
-    text +=
-        "\nno change of those that are tried would let it in: other pods' end or move, uncordon, a toleration, no gate,"
-        " the\ndefault scheduler, another LNC, a claim or a count, a smaller number\n";
-  }
+  const bool stuck = why.changes.empty() && why.all_tried && why.answer == Answer::no && !why.tried.empty();
+  if (stuck) text += "\nno change that was tried would let it in: " + kinds_of(why.tried) + "\n";
   return text;
 }
 

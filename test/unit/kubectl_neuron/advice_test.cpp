@@ -189,7 +189,7 @@ TEST(State, APodThatStartsIsNotSaidToRun) {
   EXPECT_EQ(silent.summary, "it is on a and not running yet: nothing says what it waits for");
   const Event pulling{"Pod", "default", "p", "Pulling", "Pulling image \"x\"", "2026-01-31T10:00:00Z", 1};
   EXPECT_EQ(why_of(pod, {pulling}).summary, "it is on a and not running yet: the node pulls an image");
-  EXPECT_EQ(exit_status(why_of(pod, {pulling})), 2);
+  EXPECT_EQ(exit_status(why_of(pod, {pulling})), 1);
 }
 
 TEST(State, AContainerThatEndsAgainAndAgainDoesNotRun) {

@@ -72,7 +72,7 @@ TEST(OtherResources, NoChangeIsNamedThatLeavesTheProcessorTooSmall) {
   const Why answer = why_of(fleet);
   EXPECT_THAT(changes_of(answer), IsEmpty());
   EXPECT_EQ(exit_status(answer), 1);
-  EXPECT_THAT(why_text(answer), AllOf(HasSubstr("asks for 100 cpu"), HasSubstr("no change of those")));
+  EXPECT_THAT(why_text(answer), AllOf(HasSubstr("asks for 100 cpu"), HasSubstr("no change that was tried")));
   EXPECT_THAT(changes_of(why_of(fleet_of({node_of("a")}, {pod_of("w", "", 4, {{"cpu", "96"}}), pod_of("h", "a", 14)}))),
               Contains(kSmallerDevices));
 }
@@ -272,7 +272,7 @@ TEST(OtherResources, WhatTheSchedulerSaidOfThemBeforeIsPast) {
   const Why now = why_after("1 Insufficient cpu, 1 Too many pods. preemption: 0/2 nodes are available.");
   EXPECT_EQ(exit_status(now), 0);
   EXPECT_THAT(why_text(now), AllOf(HasSubstr("it fits now on a"),
-                                   HasSubstr("is older than this: it says Insufficient cpu and Too many pods, and")));
+                                   HasSubstr("is older than this: it says Insufficient cpu and Too many pods, which")));
   EXPECT_EQ(exit_status(why_after("1 Insufficient memory.")), 2) << "the pod asks for none";
   EXPECT_EQ(exit_status(why_after("1 Insufficient cpu, 1 node(s) didn't match pod anti-affinity rules.")), 2);
 }
