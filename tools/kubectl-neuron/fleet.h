@@ -18,8 +18,9 @@
 namespace neuron::fleet {
 
 using Amounts = std::map<std::string, std::int64_t>;  // by resource name: "aws.amazon.com/neuron"
-// Larger amounts are read as this. No node has more than a few thousand; the bound keeps sums from overflowing.
+// Larger amounts are read as this; the bound keeps sums from overflowing.
 inline constexpr std::int64_t kMostUnits = 2147483647;
+inline constexpr std::int64_t kMostUnitsOfNode = 10'000;  // no node has more than a few thousand
 using Labels = std::map<std::string, std::string>;
 
 struct Taint {
