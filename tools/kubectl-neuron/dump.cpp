@@ -227,11 +227,19 @@ Result<void> write_dump(const Documents& documents, const std::string& path) {
 }
 
 void add_dump(CLI::App& command, DumpOptions& own) {
-  command.add_option("FILE", own.file, "A new .tar.gz or directory; -: standard output")->type_name("")->required();
+  command.add_option("FILE", own.file, "A new .tar.gz or directory; -: standard output")
+      ->type_name("")
+      ->required()
+      ->check(needs_name);
   command.add_flag("--anonymise", own.anonymise, "Replace names of nodes, pods and namespaces");
 }
 
 int run_dump(const Options& options, const DumpOptions& own) {
+  for (const char* end : {".zip", ".tar", ".gz", ".json", ".xz", ".bz2", ".zst"}) {
+    if (!own.file.ends_with(end) || gather::names_archive(own.file)) continue;
+    return fail_with(make_error(ErrorCode::invalid_argument,
+                                printable(own.file, 400) + ": an archive's name ends in .tar.gz or .tgz"));
+  }
   auto documents = documents_of(options, {.agents = true, .metrics = true, .claim_templates = true, .events = true});
   if (!documents) return fail_with(documents.error());
   if (own.anonymise) anonymise(*documents);
