@@ -119,6 +119,7 @@ struct Pod {
   std::vector<PodSelector> keeps_away;   // required anti-affinity
   std::shared_ptr<const Labels> labels;  // null: not known
   Amounts general;  // requests of all other resources, in thousandths, as the scheduler counts them for the pod
+  bool amounts_unread = false;  // has requests that could not be read, and are not among those above
 };
 
 // The scheduler's count for a pod on its node: the largest of the sum over containers and sidecars, and each init

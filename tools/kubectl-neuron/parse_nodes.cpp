@@ -345,6 +345,7 @@ Pod pod_of(const json& object, const std::set<std::string>& more) {
   pod.labels = std::make_shared<const Labels>(labels_of(member(metadata, "labels")));
   pod.containers = containers_of(spec, more, amounts_of);
   pod.general = general_requests(spec, more);
+  pod.amounts_unread = !has_readable_amounts(Kind::pods, object, more);
   read_claims(pod, object);
   read_waits(pod, status);
   return pod;

@@ -60,6 +60,17 @@ TEST(Amounts, OfAPodThatCannotBeReadAreNamed) {
   EXPECT_THAT(fleet_of({}, {pod_object("team", "p", "", {{kNeuronName, 4}, {"cpu", 2}})}).unknown, IsEmpty());
 }
 
+TEST(Amounts, APodWhoseAmountsCannotBeReadMayNotFit) {
+  json pod = pod_object("team", "p", "", {});
+  pod["spec"]["containers"][0]["resources"]["limits"][kNeuronName] = "x";
+  const Fleet fleet = fleet_of({node_with(16)}, {pod});
+  const Verdict verdict = fit(fleet, fleet.pods.at(0), node_states(fleet).at(0));
+  EXPECT_EQ(verdict.answer, Answer::unknown);
+  ASSERT_EQ(verdict.obstacles.size(), 1U);
+  EXPECT_EQ(words_of(verdict.obstacles[0]),
+            "cannot tell: a readable amount in its requests was not found, and not everything could be read");
+}
+
 TEST(Amounts, OfManyNodesAreAddedUp) {
   Fleet fleet = fleet_of({node_with(16)});
   fleet.nodes[0].capacity[kNeuronName] = fleet.nodes[0].allocatable[kNeuronName] = kMostUnits;
