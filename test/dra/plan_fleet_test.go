@@ -163,7 +163,7 @@ func (f *askedFleet) writeDump(wanted []*resourceapi.ResourceClaim) {
 	}
 	pods = append(pods, podObject("asked", "", wanted, true))
 	for name, items := range map[string]any{"nodes": nodes, "pods": pods, "resourceslices": f.slices, "resourceclaims": made,
-		"resourceclaimtemplates": templates, "deviceclasses": claims.Classes()} {
+		"resourceclaimtemplates": templates, "deviceclasses": claims.Classes(), "events": []any{}} {
 		f.write(name+"/0.json", object{"items": items})
 	}
 }

@@ -31,8 +31,10 @@ def dump_of(case):
     index = {"format": "kubectl-neuron-dump/1", "read_at": "2026-11-27T00:00:00Z", "namespace": "default", "unknown": [],
              "agents": {"n1": {"pod": "kube-system/a", "file": "agents/0.json", "metrics": METRICS},
                         "n2": {"pod": "kube-system/b", "missing": "it did not answer"}}}
-    files = {"dump.json": json.dumps(index), "agents/0.json": document, "pods/0.json": '{"items": []}',
+    files = {"dump.json": json.dumps(index), "agents/0.json": document,
              "nodes/0.json": json.dumps({"items": [node("n1"), node("n2")]})}
+    for kind in ("pods", "resourceslices", "resourceclaims", "resourceclaimtemplates", "deviceclasses", "events"):
+        files[kind + "/0.json"] = '{"items": []}'
     for name, text in files.items():
         path = os.path.join(directory, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -17,7 +17,7 @@ _kubectl_neuron_files() {
 
 _kubectl_neuron() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words='' command=${COMP_WORDS[1]} bare=0
-  local common='--from -n --namespace --context --kubeconfig --cluster --user --as --as-group --no-color -h --help'
+  local common='--from -n --namespace --context --kubeconfig --cluster --user --as --as-group --no-color -h --help --version'
   local -a cluster=() ask=() # of kubectl for names
   local at value
   for ((at = 2; at < COMP_CWORD; at++)); do

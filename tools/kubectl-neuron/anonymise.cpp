@@ -8,6 +8,7 @@
 #include "agent/core/hardware.h"
 #include "agent/kube/answers.h"
 #include "tools/kubectl-neuron/dump.h"
+#include "tools/kubectl-neuron/parse.h"
 #include "tools/kubectl-neuron/replacements.h"
 
 namespace neuron::fleet {
@@ -25,6 +26,7 @@ constexpr const char* kImage = "(image)";
 constexpr const char* kSerial = "(serial)";    // 16 hexadecimal digits
 constexpr const char* kNothing = "(nothing)";  // becomes null
 constexpr const char* kKeys = "(keys)";        // an object by names of resources
+constexpr const char* kNames = "(names)";      // an object by names of capacities, counters or attributes, walked on
 constexpr const char* kResource = "(resource)";
 constexpr const char* kRequest = "(request)";  // "request" or "request/alternative"
 constexpr const char* kClass = "(class)";
@@ -43,6 +45,7 @@ void add_request_rules(Rules& rules, const std::string& path) {
     rules.insert({{request + ".name", kRequest},
                   {request + ".deviceClassName", kClass},
                   {request + ".selectors.cel.expression", kExpression},
+                  {request + ".capacity.requests", kNames},
                   {request + ".tolerations", kRule}});
   }
   rules.insert({{path + ".constraints.requests", kRequest},
@@ -124,6 +127,10 @@ const Rules& rules_of(Kind kind) {
         {"spec.nodeSelector", kNothing},
         {"spec.devices.taints", kRule},
         {"spec.devices.name", kDevice},
+        {"spec.devices.attributes", kNames},
+        {"spec.devices.capacity", kNames},
+        {"spec.devices.consumesCounters.counters", kNames},
+        {"spec.sharedCounters.counters", kNames},
         {"spec.devices.attributes.serial.string", kSerial},
         {"spec.devices.attributes.networkNodeLayer1.string", "layer"},
         {"spec.devices.attributes.networkNodeLayer2.string", "layer"},
@@ -132,6 +139,7 @@ const Rules& rules_of(Kind kind) {
                            {"status.allocation.devices.results.pool", "node"},
                            {"status.allocation.devices.results.device", kDevice},
                            {"status.allocation.devices.results.driver", kDriver},
+                           {"status.allocation.devices.results.consumedCapacity", kNames},
                            {"status.allocation.devices.results.request", kRequest},
                            {"status.allocation.devices.results.tolerations", kRule},
                            {"status.reservedFor.name", "pod"},
@@ -255,12 +263,13 @@ class Anonymiser {
     const auto rule = rules.find(path);
     if (value.is_array()) {
       for (json& item : value) walk(item, path, rules);
-    } else if (rule != rules.end()) {
+    } else if (rule != rules.end() && rule->second != kNames) {
       apply(value, rule->second);
     } else if (value.is_string()) {
       apply(value, path.starts_with("spec.devices.attributes.") ? kValue : kPlain);
     } else if (value.is_object()) {
       if (path == "involvedObject") involved_ = kube::text_of(value, "kind");
+      if (rule != rules.end() && !sentences_) rename_members(value);
       for (auto& [key, member] : value.items()) walk(member, path.empty() ? key : path + "." + key, rules);
     }
   }
@@ -315,9 +324,18 @@ class Anonymiser {
     json out = json::object();
     for (auto& [name, amount] : amounts.items()) {
       const bool is_amount = amount.is_number() || (amount.is_string() && is_quantity(amount.get_ref<std::string&>()));
-      if (is_amount) out[resource_for(name)] = std::move(amount);
+      if (!is_amount && thousandths_of(amount)) continue;
+      out[resource_for(name)] = is_amount ? std::move(amount) : json("removed");  // as little an amount as it was
     }
     amounts = std::move(out);
+  }
+
+  void rename_members(json& object) {
+    json out = json::object();
+    for (auto& [name, member] : object.items()) {
+      out[is_public_name(name) ? name : names_.of_key("attribute", name)] = std::move(member);
+    }
+    object = std::move(out);
   }
 
   std::string key_for(const std::string& key) { return key == kNameField ? key : names_.of_key("label", key); }

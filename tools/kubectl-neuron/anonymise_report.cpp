@@ -139,6 +139,19 @@ std::string anonymous_metrics(const std::string& text, Replacements& names) {
 
 }  // namespace
 
+std::string public_version(std::string_view version) {
+  return std::string(version.substr(0, std::min(version.find_first_not_of("0123456789."), version.size())));
+}
+
+std::string public_image(std::string_view image) {
+  const std::string_view text = image.substr(0, image.find('@'));
+  const std::size_t colon = text.rfind(':');
+  std::string shown = "neuron-agent";
+  if (colon == std::string_view::npos || text.find('/', colon) != std::string_view::npos) return shown;
+  const std::string_view tag = text.substr(colon);
+  return tag.find_first_not_of(":v0123456789.") == std::string_view::npos ? shown + std::string(tag) : shown;
+}
+
 void anonymise_report(AgentAnswer& answer, bool is_last, Replacements& names) {
   if (!is_last) answer.metrics = anonymous_metrics(answer.metrics, names);
   if (answer.body.empty()) return;

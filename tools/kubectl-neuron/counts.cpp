@@ -97,8 +97,8 @@ std::optional<Units> count_resource(const Node& node, const Amounts& asked, cons
   const auto allocatable = node.allocatable.find(name);
   const auto wanted = asked.find(name);
   Units units;
-  units.total = static_cast<int>(capacity->second);
-  const int usable = allocatable == node.allocatable.end() ? 0 : static_cast<int>(allocatable->second);
+  units.total = capacity->second;
+  const std::int64_t usable = allocatable == node.allocatable.end() ? 0 : allocatable->second;
   NodeState state;
   state.node.capacity = node.capacity;
   state.node.labels = node.labels;
@@ -106,8 +106,8 @@ std::optional<Units> count_resource(const Node& node, const Amounts& asked, cons
   state.report = node.report ? &*node.report : nullptr;
   const std::int64_t other = std::min<std::int64_t>(least_by_other_name(names, state, name), units.total);
   const std::int64_t own = wanted == asked.end() ? 0 : std::min<std::int64_t>(wanted->second, usable);
-  units.held = static_cast<int>(std::min<std::int64_t>(own + other, units.total));
-  units.unhealthy = std::max(0, units.total - usable - static_cast<int>(other));
+  units.held = std::min(own + other, units.total);
+  units.unhealthy = std::max<std::int64_t>(0, units.total - usable - other);
   units.are_apart = resource == Resource::neuroncore || other == 0 || other >= names.cores || units.unhealthy == 0;
   return units;
 }
@@ -193,9 +193,9 @@ std::optional<Units> count_cores(const PoolUnits& units) {
     if (found == units.cores.end() || found->second == 0) return std::nullopt;
     const auto held = units.held_cores.find(index);
     const std::int64_t taken = held == units.held_cores.end() ? 0 : std::min(held->second, found->second);
-    all.total += static_cast<int>(found->second);
-    all.held += static_cast<int>(taken);
-    all.unhealthy += units.unhealthy.contains(index) ? static_cast<int>(found->second - taken) : 0;
+    all.total += found->second;
+    all.held += taken;
+    all.unhealthy += units.unhealthy.contains(index) ? found->second - taken : 0;
   }
   return all;
 }

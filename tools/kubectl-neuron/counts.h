@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -10,12 +11,12 @@ namespace neuron::fleet {
 
 // Units of one kind on a node. A unit that is both held and unhealthy counts as held.
 struct Units {
-  int total = 0;
-  int held = 0;
-  int unhealthy = 0;  // of those not held
+  std::int64_t total = 0;
+  std::int64_t held = 0;
+  std::int64_t unhealthy = 0;  // of those not held
   // False: the sum of the two is known alone. The Node does not show which devices are held core by core.
   bool are_apart = true;
-  [[nodiscard]] int free() const { return total - held - unhealthy; }
+  [[nodiscard]] std::int64_t free() const { return total - held - unhealthy; }
   friend bool operator==(const Units&, const Units&) = default;
 };
 

@@ -38,12 +38,22 @@ struct AgentAnswer {
   std::optional<report::NodeReport> report{};  // of `body`, which is then ""
 };
 
+// Objects that are not understood, wholly or in part: how many, and place_of() (parse.h) the first. Passive data.
+struct Lost {
+  static constexpr std::size_t kKept = 4;
+  std::size_t count = 0;
+  std::vector<std::string> first;  // at most kKept
+};
+
 // Of pages that parse_slices() has read. Passive data.
 struct ParsedSlices {
   std::vector<Slice> slices;
-  std::size_t seen = 0;           // objects
-  std::vector<std::string> lost;  // place_of() (parse.h) those that are not understood, wholly or in part
+  std::size_t seen = 0;  // objects
+  Lost lost;
 };
+
+// In Documents::unknown, where a server is older than the API group: then lists of claims, slices and classes are none.
+inline constexpr const char* kNoClaims = "the cluster does not serve resource.k8s.io: no claims";
 
 // Passive data. All texts are foreign and bounded.
 struct Documents {

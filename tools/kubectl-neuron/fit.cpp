@@ -199,6 +199,7 @@ Verdict fit(const Fleet& fleet, const Pod& pod, const NodeState& state, Effort* 
   std::vector<ClaimResult> devices;
   append(all, claim_obstacles(fleet, pod, state, devices, effort));
   add_hidden(fleet, pod, state, all);
+  if (pod.amounts_unread) all.push_back(obstacle(Obstacle::Kind::unread, "a readable amount in its requests"));
   return verdict_of(std::move(all), std::move(devices));
 }
 

@@ -18,8 +18,9 @@
 namespace neuron::fleet {
 
 using Amounts = std::map<std::string, std::int64_t>;  // by resource name: "aws.amazon.com/neuron"
-// Larger amounts are read as this. No node has more than a few thousand; the bound keeps sums from overflowing.
+// Larger amounts are read as this; the bound keeps sums from overflowing.
 inline constexpr std::int64_t kMostUnits = 2147483647;
+inline constexpr std::int64_t kMostUnitsOfNode = 10'000;  // no node has more than a few thousand
 using Labels = std::map<std::string, std::string>;
 
 struct Taint {
@@ -119,6 +120,7 @@ struct Pod {
   std::vector<PodSelector> keeps_away;   // required anti-affinity
   std::shared_ptr<const Labels> labels;  // null: not known
   Amounts general;  // requests of all other resources, in thousandths, as the scheduler counts them for the pod
+  bool amounts_unread = false;  // has requests that could not be read, and are not among those above
 };
 
 // The scheduler's count for a pod on its node: the largest of the sum over containers and sidecars, and each init

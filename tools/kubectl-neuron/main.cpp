@@ -28,18 +28,23 @@ bool has_command(const std::vector<Command>& commands, std::string_view name) {
   return std::ranges::any_of(commands, [&](const Command& command) { return command.name == name; });
 }
 
+std::string version_text() {
+  return std::string("kubectl-neuron ") + kVersion;
+}
+
 // Options of every command.
 void add_common(CLI::App& command, Options& options) {
+  command.set_version_flag("--version", version_text());
+  if (CLI::Option* output = command.get_option_no_throw("--output"); output != nullptr) output->take_last();
   const char* group = "Cluster";
   const auto add = [&](const char* names, std::string& value, const char* help, const char* type) {
     command.add_option(names, value, help)->group(group)->type_name(type)->take_last();
   };
-  const auto has_name = [](const std::string& file) { return std::string(file.empty() ? "needs a file's name" : ""); };
   command.add_option("--from", options.from, "Read a dump instead of a cluster")
       ->group(group)
       ->type_name("FILE")
       ->take_last()
-      ->check(has_name);
+      ->check(needs_name);
   add("-n,--namespace", options.cluster.kube_namespace, "Namespace (default: that of the context)", "NAME");
   add("--context", options.cluster.context, "As for kubectl", "NAME");
   add("--kubeconfig", options.cluster.kubeconfig, "As for kubectl", "FILE");
@@ -56,7 +61,7 @@ void add_common(CLI::App& command, Options& options) {
 int program(int argc, char** argv) {
   CLI::App app{"AWS Neuron devices of a Kubernetes cluster, through kubectl. Changes nothing."};
   app.name("kubectl-neuron");
-  app.set_version_flag("--version", std::string("kubectl-neuron ") + kVersion);
+  app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
   app.footer("Exit status: 0 success, 1 findings, 2 undetermined or wrong usage.");
   Options options;

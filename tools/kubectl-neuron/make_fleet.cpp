@@ -23,6 +23,19 @@ namespace {
 
 using nlohmann::json;
 
+void lose(Lost& lost, std::string name) {
+  if (lost.count++ < Lost::kKept) lost.first.push_back(std::move(name));
+}
+
+// "a, b, c and 4 more".
+std::string words_of(const Lost& lost) {
+  constexpr std::size_t kNamed = Lost::kKept - 1;
+  if (lost.count <= Lost::kKept) return some_of(lost.first, kNamed);
+  std::string words;
+  for (std::size_t i = 0; i < kNamed; ++i) words += (i == 0 ? "" : ", ") + lost.first[i];
+  return words + " and " + std::to_string(lost.count - kNamed) + " more";
+}
+
 // Everything that is listed has a name; what has none is no object.
 bool has_name(const json& item) {
   return !kube::text_of(kube::member(item, "metadata"), "name").empty();
@@ -66,13 +79,14 @@ class Maker {
   std::vector<std::invoke_result_t<Parse, const json&>> objects(Kind kind, const Parse& parse) {
     std::vector<std::invoke_result_t<Parse, const json&>> all;
     std::size_t corrupt = 0, count = kind == Kind::slices ? documents_.parsed.seen : 0;
-    std::vector<std::string> lost;
-    if (kind == Kind::slices) lost.swap(documents_.parsed.lost);
+    Lost lost;
+    if (kind == Kind::slices) lost = std::move(documents_.parsed.lost);
     for (std::string& page : documents_.list(kind)) {
       const std::size_t before = all.size();
       const auto read = read_items(page, "a list", {}, [&](const json& item) {
         ++count;
-        if (!is_understood(kind, item)) lost.push_back(place_of(item, count));
+        if (!is_understood(kind, item) || !has_readable_amounts(kind, item, resources_))
+          lose(lost, place_of(item, count));
         if (kind == Kind::events || has_name(item)) all.push_back(parse(item));
       });
       corrupt += read ? 0 : 1;
@@ -81,9 +95,9 @@ class Maker {
     }
     const std::string plural(plural_of(kind));
     if (corrupt > 0) say_unread(kind, counted(corrupt, "page") + " of the list of " + plural + " cannot be parsed");
-    if (!lost.empty()) {
-      say_unread(kind, std::to_string(lost.size()) + " of " + std::to_string(count) + " " + plural +
-                           " were not understood, wholly or in part: " + some_of(lost, 3));
+    if (lost.count > 0) {
+      say_unread(kind, std::to_string(lost.count) + " of " + std::to_string(count) + " " + plural +
+                           " were not understood, wholly or in part: " + words_of(lost));
     }
     return all;
   }
@@ -167,14 +181,27 @@ class Maker {
   }
 
   void sort() {
-    const auto name_of = [](const Node& node) -> const std::string& { return node.name; };
-    std::ranges::stable_sort(fleet_.nodes, {}, name_of);
-    const auto twice = std::ranges::unique(fleet_.nodes, {}, name_of);
-    fleet_.nodes.erase(twice.begin(), twice.end());
-    std::ranges::sort(fleet_.pods, {}, [](const Pod& pod) { return std::tie(pod.pod_namespace, pod.name); });
+    sort_once(Kind::nodes, fleet_.nodes, [](const Node& node) { return std::tie(node.name); });
+    sort_once(Kind::pods, fleet_.pods, [](const Pod& pod) { return std::tie(pod.pod_namespace, pod.name); });
     std::ranges::sort(fleet_.claims, {},
                       [](const Claim& claim) { return std::tie(claim.claim_namespace, claim.name); });
     std::ranges::sort(fleet_.classes, {}, [](const DeviceClass& one) -> const std::string& { return one.name; });
+  }
+
+  // By name, which is the end of the key; of objects with one key the first stays.
+  template <typename Object, typename KeyOf>
+  void sort_once(Kind kind, std::vector<Object>& all, const KeyOf& key_of) {
+    std::ranges::stable_sort(all, {}, key_of);
+    Lost twice;
+    for (std::size_t i = 1; i < all.size(); ++i) {
+      const bool is_first = key_of(all[i - 1]) == key_of(all[i]) && (i < 2 || key_of(all[i - 2]) != key_of(all[i]));
+      if (is_first) lose(twice, printable(all[i].name));
+    }
+    if (twice.count == 0) return;
+    const auto rest = std::ranges::unique(all, {}, key_of);
+    all.erase(rest.begin(), rest.end());
+    say_unread(kind, counted(twice.count, "object") + " of the list of " + std::string(plural_of(kind)) +
+                         (twice.count == 1 ? " is" : " are") + " there more than once: " + words_of(twice));
   }
 
   void finish(Node& node) {
@@ -259,13 +286,16 @@ Result<Page> parse_slices(std::string_view page, SliceFacts& facts, ParsedSlices
   ParsedSlices found;
   TRY_ASSIGN(read.next, read_items(page, "the list of resourceslices", {}, [&](const json& item) {
                const std::size_t number = parsed.seen + ++found.seen;
-               if (!is_understood(Kind::slices, item)) found.lost.push_back(place_of(item, number));
+               if (!is_understood(Kind::slices, item)) lose(found.lost, place_of(item, number));
                if (has_name(item)) found.slices.push_back(slice_of(item, facts));
              }));
   read.items = found.seen;
   parsed.seen += found.seen;
   std::ranges::move(found.slices, std::back_inserter(parsed.slices));
-  std::ranges::move(found.lost, std::back_inserter(parsed.lost));
+  parsed.lost.count += found.lost.count;
+  for (std::string& one : found.lost.first) {
+    if (parsed.lost.first.size() < Lost::kKept) parsed.lost.first.push_back(std::move(one));
+  }
   return read;
 }
 

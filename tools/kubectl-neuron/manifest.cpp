@@ -18,8 +18,8 @@ using nlohmann::json;
 constexpr int kMostReplicas = 100'000;  // more are an error: larger numbers are read as one above
 constexpr std::size_t kMostGroups = 256;
 
-// The texts of objects that follow each other: "{…}\n{…}".
-std::vector<std::string_view> objects_in(std::string_view text) {
+// The texts of objects that follow each other: "{…}\n{…}". Errors: invalid_argument (other text beside them).
+Result<std::vector<std::string_view>> objects_in(std::string_view text) {
   std::vector<std::string_view> all;
   std::size_t begin = 0;
   int depth = 0;
@@ -31,30 +31,42 @@ std::vector<std::string_view> objects_in(std::string_view text) {
       escaped = c == '\\' && !escaped;
       continue;
     }
+    if (depth == 0 && c != '{' && !trim(text.substr(at, 1)).empty()) {
+      return fail(ErrorCode::invalid_argument, "text that is no object: " + printable(trim(text.substr(at)), 64));
+    }
     if (c == '"') quoted = true;
     if (c == '{' && depth++ == 0) begin = at;
-    if (c == '}' && depth > 0 && --depth == 0) all.push_back(text.substr(begin, at + 1 - begin));
+    if (c == '}' && --depth == 0) all.push_back(text.substr(begin, at + 1 - begin));
   }
   if (depth > 0) all.push_back(text.substr(begin));  // cut short: parsing says so
   return all;
 }
 
-std::optional<int> number_in(const json& object, const char* key) {
+std::string shown(const json& value) {
+  return printable(value.dump(-1, ' ', false, json::error_handler_t::replace), 64);
+}
+
+// Objects and lists are other fields of this name.
+Result<std::optional<int>> number_in(const json& object, const char* key) {
   const json& value = kube::member(object, key);
-  if (!value.is_number_integer()) return std::nullopt;
-  if (value.is_number_unsigned()) {
-    return static_cast<int>(std::min<std::uint64_t>(value.get<std::uint64_t>(), kMostReplicas + 1));
+  if (value.is_null() || value.is_structured()) return std::optional<int>();
+  if (!value.is_number_unsigned()) {
+    return fail(ErrorCode::invalid_argument, std::string(key) + ": " + shown(value) + " is no number of pods");
   }
-  return 0;  // below 0
+  return std::optional(static_cast<int>(std::min<std::uint64_t>(value.get<std::uint64_t>(), kMostReplicas + 1)));
 }
 
 int times(int count, int more) {
   return static_cast<int>(std::min<std::int64_t>(std::int64_t{count} * std::max(more, 0), kMostReplicas + 1));
 }
 
-int multiplied(int count, const json& object) {
-  if (const auto replicas = number_in(object, "replicas")) count = times(count, *replicas);
-  const auto parallelism = number_in(object, "parallelism"), completions = number_in(object, "completions");
+Result<int> multiplied(int count, const json& object) {
+  for (const char* key : {"replicas", "numOfHosts"}) {
+    TRY_ASSIGN(const auto more, number_in(object, key));
+    count = times(count, more.value_or(1));
+  }
+  TRY_ASSIGN(const auto parallelism, number_in(object, "parallelism"));
+  TRY_ASSIGN(const auto completions, number_in(object, "completions"));
   if (parallelism || completions)
     count = times(count, std::min(parallelism.value_or(1), completions.value_or(kMostReplicas + 1)));
   return count;
@@ -62,17 +74,29 @@ int multiplied(int count, const json& object) {
 
 // Of `count` replicas: a LeaderWorkerSet's have `size` pods each, one of them the leader, which may have a template of
 // its own.
-int of_member(int count, const json& object, const std::string& key) {
+Result<int> of_member(int count, const json& object, const std::string& key) {
   if (key != "workerTemplate") return count;
-  const int size = number_in(object, "size").value_or(1);
-  return times(count, kube::member(object, "leaderTemplate").is_object() ? size - 1 : size);
+  TRY_ASSIGN(const auto size, number_in(object, "size"));
+  return times(count, kube::member(object, "leaderTemplate").is_object() ? size.value_or(1) - 1 : size.value_or(1));
 }
 
-// "worker" of "Worker" and "workerTemplate".
+// "worker" of "Worker" and "workerTemplate", "head" of "headGroupSpec".
 std::string part_of(const std::string& key) {
   std::string part = lower_ascii(key);
-  if (part.ends_with("template")) part.resize(part.size() - std::string_view("template").size());
+  for (const std::string_view end : {"template", "groupspec"}) {
+    if (part.ends_with(end)) part.resize(part.size() - end.size());
+  }
   return part;
+}
+
+// Each set of pods has a part of the cluster to itself.
+bool is_exclusive(const json& object) {
+  const json& annotations = kube::member(kube::member(object, "metadata"), "annotations");
+  if (!annotations.is_object()) return false;
+  constexpr const char* kNames[] = {"alpha.jobset.sigs.k8s.io/exclusive-topology",
+                                    "leaderworkerset.sigs.k8s.io/exclusive-topology",
+                                    "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"};
+  return std::ranges::any_of(kNames, [&](const char* name) { return annotations.contains(name); });
 }
 
 // Misspelt or unknown names in the domains of this project's resources. Two more are of Amazon's VPC controller.
@@ -87,10 +111,6 @@ bool is_misnamed(std::string_view name) {
 bool is_amount(const json& value) {
   if (!value.is_string()) return value.is_number_unsigned();
   return kube::parse_quantity(value.get_ref<const std::string&>()).value_or(-1) >= 0;
-}
-
-std::string shown(const json& value) {
-  return printable(value.dump(-1, ' ', false, json::error_handler_t::replace), 64);
 }
 
 // Amounts that the rest of the program would leave out. `where` begins the message.
@@ -178,7 +198,7 @@ class Reader {
     } else {
       per_node_ = kind == "DaemonSet";
       has_volumes_ = !kube::list_of(spec, "volumeClaimTemplates").empty();
-      TRY(find_pods(object, own, name.empty() ? kube::text_of(metadata, "generateName") + "pod" : name, 1, ""));
+      TRY(find_pods(object, {own, name.empty() ? kube::text_of(metadata, "generateName") + "pod" : name}));
     }
     return {};
   }
@@ -188,29 +208,53 @@ class Reader {
  private:
   static bool is_pod_spec(const json& object) { return !kube::list_of(object, "containers").empty(); }
 
-  // Below an object that has replicas or templates; `part` is the name of one of several templates.
-  Result<void> find_pods(const json& object, const std::string& own, const std::string& name, int count,
-                         const std::string& part) {
+  // What the objects around a template say of its pods. Passive data.
+  struct Owner {
+    std::string own_namespace;
+    std::string name;
+    std::string part{};  // the name of one of several templates
+    int count = 1;
+    bool is_exclusive = false;
+
+    [[nodiscard]] std::string full_name() const { return printable(own_namespace + "/" + name, 400); }
+  };
+
+  // Below an object that has replicas or templates.
+  Result<void> find_pods(const json& object, Owner owner) {
     if (!object.is_object()) return {};
-    if (is_pod_spec(object)) return add(object, own, part.empty() ? name : name + "-" + part, count);
-    const int all = multiplied(count, object);
+    if (is_pod_spec(object)) return add(object, owner);
+    const std::size_t before = manifest_.groups.size();
+    const auto all = multiplied(owner.count, object);
+    owner.count = all.value_or(0);
+    owner.is_exclusive |= is_exclusive(object);
     for (const auto& [key, value] : object.items()) {
       if (key == "metadata" || key == "status") continue;
+      Owner inner = owner;
       if (value.is_object()) {
         const bool is_plain =
             key == "spec" || key == "template" || key == "jobTemplate" || key.ends_with("ReplicaSpecs");
-        TRY(find_pods(value, own, name, of_member(all, object, key), is_plain ? part : part_of(key)));
+        if (!is_plain) inner.part = part_of(key);
+        const auto count = of_member(owner.count, object, key);
+        if (!count) return fail(Error(count.error()).with_context(owner.full_name()));
+        inner.count = *count;
+        TRY(find_pods(value, std::move(inner)));
       }
       if (!value.is_array()) continue;
       for (const json& one : value) {
-        const std::string named = kube::text_of(one, "name");
-        TRY(find_pods(one, own, name, all, named.empty() ? part : named));
+        const std::string named = kube::text_of(one, "name"), group = kube::text_of(one, "groupName");
+        if (!named.empty() || !group.empty()) inner.part = named.empty() ? group : named;
+        TRY(find_pods(one, inner));
+        inner.part = owner.part;
       }
     }
+    const bool has_pods = manifest_.groups.size() > before;
+    if (!all && has_pods) return fail(Error(all.error()).with_context(owner.full_name()));
     return {};
   }
 
-  Result<void> add(const json& spec, const std::string& own, const std::string& name, int count) {
+  Result<void> add(const json& spec, const Owner& owner) {
+    const auto& [own, base, part, count, is_exclusive] = owner;
+    const std::string name = part.empty() ? base : base + "-" + part;
     TRY(check_containers(spec, resources_, printable(own + "/" + name, 400)));
     if (count > kMostReplicas) {
       return fail(ErrorCode::invalid_argument, printable(own + "/" + name, 400) + " has more than " +
@@ -228,6 +272,7 @@ class Reader {
     PodGroup& group =
         manifest_.groups.emplace_back(PodGroup{std::move(pod), count, per_node_, rules_not_counted(spec)});
     if (has_volumes_) group.not_counted.insert("persistent volumes");
+    if (is_exclusive) group.not_counted.insert("exclusive topology");
     return {};
   }
 
@@ -243,7 +288,8 @@ class Reader {
 Result<Manifest> parse_manifest(std::string_view text, const std::string& pod_namespace,
                                 const std::vector<DeviceClass>& classes) {
   Reader reader(pod_namespace, classes);
-  for (const std::string_view one : objects_in(text)) {
+  TRY_ASSIGN(const auto objects, objects_in(text));
+  for (const std::string_view one : objects) {
     TRY_ASSIGN(const json object, kube::parse_object(one, "the manifest"));
     TRY(reader.read(object));
   }

@@ -219,7 +219,10 @@ void add_map(CLI::App& command, MapOptions& own) {
       ->check(CLI::IsMember({"svg", "html"}))
       ->type_name("FORMAT")
       ->take_last();
-  command.add_option("FILE", own.file, "A new file, or - for standard output")->type_name("")->required();
+  command.add_option("FILE", own.file, "A new file, or - for standard output")
+      ->type_name("")
+      ->required()
+      ->check(needs_name);
   command.add_option("NODE", own.nodes, "Only these nodes")->type_name("");
   command.add_flag("--force", own.force, "Replace an existing FILE");
 }
@@ -229,6 +232,7 @@ int run_map(const Options& options, const MapOptions& own) {
   if (!format) return fail_with(format.error());
   auto fleet = read_fleet(options, {.context = false});
   if (!fleet) return fail_with(fleet.error());
+  print_unknown(*fleet);
   if (const auto kept = keep_nodes(*fleet, own.nodes); !kept) return fail_with(kept.error());
   std::erase_if(fleet->nodes, [](const Node& node) { return !has_hardware(node); });
   const int code = is_unread(*fleet) ? kExitUnknown : kExitOk;

@@ -37,6 +37,10 @@ Progress progress_line() {
 
 }  // namespace
 
+std::string needs_name(const std::string& file) {
+  return file.empty() ? "needs a file's name" : "";
+}
+
 std::shared_ptr<Waits> said_waits() {
   return std::make_shared<Waits>([](const std::string& sentence) {
     const char* begin = ::isatty(STDERR_FILENO) == 0 ? "" : "\r\x1b[K";  // over the progress line
@@ -97,6 +101,7 @@ Result<void> keep_nodes(Fleet& fleet, const std::vector<std::string>& names) {
   std::set<std::string> kept;
   for (const std::string& typed : names) {
     const std::string name = typed.starts_with("node/") ? typed.substr(5) : typed;
+    if (name.empty()) return fail(ErrorCode::invalid_argument, "the name of a node is empty");
     const Node* node = find_node(fleet, name);
     if (node == nullptr) {
       return fail(ErrorCode::not_found,

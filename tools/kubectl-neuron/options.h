@@ -15,6 +15,9 @@ inline constexpr int kExitUnknown = 2;   // no answer, or wrong usage
 
 enum class Output { table, wide, json, csv };
 
+// A check of options and arguments that name a file: what is wrong with the name; "": nothing.
+[[nodiscard]] std::string needs_name(const std::string& file);
+
 // Options of every command; each adds its own (commands.h). Passive data.
 struct Options {
   ClusterFlags cluster;   // --kubeconfig, --context, --cluster, --user, --as, --as-group, -n

@@ -27,6 +27,9 @@ inline constexpr std::size_t kLongestText = 4096;  // of messages and expression
 // Names of the resources that count: this project's, and those of `more` (DeviceClass extendedResourceName).
 [[nodiscard]] Amounts amounts_of(const nlohmann::json& object, const std::set<std::string>& more);
 
+// Whether all amounts of a node or a pod are such; of a node none that is above kMostUnitsOfNode.
+[[nodiscard]] bool has_readable_amounts(Kind kind, const nlohmann::json& item, const std::set<std::string>& more);
+
 // The names that do not, in thousandths; and one such amount: a text or number. nullopt: no amount.
 [[nodiscard]] Amounts general_of(const nlohmann::json& object, const std::set<std::string>& more);
 [[nodiscard]] std::optional<std::int64_t> thousandths_of(const nlohmann::json& quantity);

@@ -183,19 +183,50 @@ Labels labels_of(const json& object) {
   return labels;
 }
 
+namespace {
+
+std::optional<std::int64_t> units_in(const json& value) {
+  if (value.is_number_unsigned())
+    return static_cast<std::int64_t>(std::min<std::uint64_t>(value.get<std::uint64_t>(), kMostUnits));
+  const auto amount = value.is_string() ? kube::parse_quantity(value.get_ref<const std::string&>()) : std::nullopt;
+  return amount && *amount >= 0 ? std::optional(std::min(*amount, kMostUnits)) : std::nullopt;
+}
+
+bool are_readable(const json& amounts, const std::set<std::string>& more, std::int64_t most = kMostUnits) {
+  if (!amounts.is_object()) return true;
+  for (const auto& [name, value] : amounts.items()) {
+    const bool counts = model::parse_resource(name) || more.contains(name);
+    if (counts ? units_in(value).value_or(most + 1) > most : !thousandths_of(value)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 Amounts amounts_of(const json& object, const std::set<std::string>& more) {
   Amounts amounts;
   if (!object.is_object()) return amounts;
   for (const auto& [name, value] : object.items()) {
     if (!model::parse_resource(name) && !more.contains(name)) continue;
-    if (value.is_number_unsigned()) {
-      amounts[name] = static_cast<std::int64_t>(std::min<std::uint64_t>(value.get<std::uint64_t>(), kMostUnits));
-    } else if (value.is_string()) {
-      const auto amount = kube::parse_quantity(value.get_ref<const std::string&>());
-      if (amount && *amount >= 0) amounts[name] = std::min(*amount, kMostUnits);
-    }
+    if (const auto amount = units_in(value)) amounts[name] = *amount;
   }
   return amounts;
+}
+
+bool has_readable_amounts(Kind kind, const json& item, const std::set<std::string>& more) {
+  const auto are_both = [&](const json& lists, const char* one, const char* other, std::int64_t most) {
+    return are_readable(member(lists, one), more, most) && are_readable(member(lists, other), more, most);
+  };
+  if (kind == Kind::nodes) return are_both(member(item, "status"), "capacity", "allocatable", kMostUnitsOfNode);
+  if (kind != Kind::pods) return true;
+  const json& spec = member(item, "spec");
+  for (const char* list : {"initContainers", "containers"}) {
+    for (const json& one : list_of(spec, list)) {
+      if (!are_both(member(one, "resources"), "limits", "requests", kMostUnits)) return false;
+    }
+  }
+  return are_both(member(spec, "resources"), "limits", "requests", kMostUnits) &&
+         are_readable(member(spec, "overhead"), more);
 }
 
 std::optional<std::int64_t> thousandths_of(const json& quantity) {
@@ -279,6 +310,8 @@ Node node_of(const json& object, const std::set<std::string>& more) {
   node.allocatable = amounts_of(member(member(object, "status"), "allocatable"), more);
   node.general = general_of(member(member(object, "status"), "allocatable"), more);
   node.capacity = amounts_of(member(member(object, "status"), "capacity"), more);
+  for (Amounts* amounts : {&node.allocatable, &node.capacity})
+    std::erase_if(*amounts, [](const auto& entry) { return entry.second > kMostUnitsOfNode; });
   const auto type = node.labels.find("node.kubernetes.io/instance-type");
   if (type != node.labels.end()) node.instance_type = type->second;
   return node;
@@ -325,6 +358,7 @@ Pod pod_of(const json& object, const std::set<std::string>& more) {
   pod.labels = std::make_shared<const Labels>(labels_of(member(metadata, "labels")));
   pod.containers = containers_of(spec, more, amounts_of);
   pod.general = general_requests(spec, more);
+  pod.amounts_unread = !has_readable_amounts(Kind::pods, object, more);
   read_claims(pod, object);
   read_waits(pod, status);
   return pod;

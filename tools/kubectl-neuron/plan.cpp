@@ -217,21 +217,6 @@ std::optional<std::vector<Stranded>> all_stranded(const Fleet& rules, const Pod&
   return all;
 }
 
-bool is_odd_scheduler(const Pod& pod) {
-  return !pod.scheduler.empty() && pod.scheduler != "default-scheduler";
-}
-
-void add_notes(const std::vector<PodGroup>& groups, std::vector<std::string>& notes) {
-  for (const PodGroup& group : groups) {
-    if (!asks_for_hardware(group.pod))
-      notes.push_back(printable(full_name(group.pod), 400) + " asks for no Neuron device and no interface");
-    if (is_odd_scheduler(group.pod)) {
-      notes.push_back(printable(full_name(group.pod), 400) + " has schedulerName " + printable(group.pod.scheduler) +
-                      ", which may place it otherwise");
-    }
-  }
-}
-
 // The group that `replicas` and the numbers for one template are about; nullptr: none.
 PodGroup* first_group(std::vector<PodGroup>& groups) {
   const auto found = std::ranges::find_if(
@@ -288,7 +273,7 @@ Plan without_hardware(const std::vector<PodGroup>& groups) {
     own.asked = group.per_node ? std::nullopt : std::optional(group.replicas);
     if (result.asked) result.asked = own.asked ? std::optional(*result.asked + *own.asked) : std::nullopt;
   }
-  add_notes(groups, result.notes);
+  result.notes = manifest_notes(groups);
   return result;
 }
 
@@ -352,7 +337,10 @@ Plan plan(const Fleet& fleet, const Manifest& manifest, int replicas, Effort* ef
   result.more = kNoCount;
   PodGroup* const first = first_group(groups);
   if (replicas > 0 && first != nullptr) first->replicas = replicas;
-  for (PodGroup& group : groups) group.pod.scheduler.clear();
+  for (PodGroup& group : groups) {
+    group.pod.scheduler.clear();
+    group.pod.gates.clear();
+  }
   const Fleet rules = with_manifest(fleet, manifest);
   std::vector<NodeState> states = node_states(fleet);
   count_general(fleet, states);
@@ -360,16 +348,17 @@ Plan plan(const Fleet& fleet, const Manifest& manifest, int replicas, Effort* ef
   if (states.empty()) result.no_nodes = fleet.nodes_unread.empty() ? "no node is listed" : "no node could be read";
   std::vector<NodeState> empty;
   for (const NodeState& state : states) empty.push_back(emptied(state));
-  Filling filling(rules, std::move(states), effort);
+  std::optional<Filling> filling(std::in_place, rules, std::move(states), effort);
   for (const PodGroup& group : groups) {
     GroupPlan& own = result.groups.emplace_back();
     own.pod = full_name(group.pod);
     own.has_hardware = asks_for_hardware(group.pod);
-    place_group(group, filling, own, effort);
+    place_group(group, *filling, own, effort);
   }
   add_sums(result);
   result.answer = answer_of(result.groups);
-  if (first != nullptr) add_more(rules, *first, filling, most, effort, result);
+  if (first != nullptr) add_more(rules, *first, *filling, most, effort, result);
+  filling.reset();  // its pods take more memory than all else
   for (std::size_t i = 0; i < groups.size(); ++i) {
     GroupPlan& own = result.groups[i];
     own.empty_fleet = own.has_hardware ? count_alone(rules, groups[i], empty, most, effort) : kNoCount;
@@ -381,7 +370,7 @@ Plan plan(const Fleet& fleet, const Manifest& manifest, int replicas, Effort* ef
   } else if (replicas > 0) {
     result.notes.emplace_back("--replicas is of no use: a DaemonSet has a pod on each node");
   }
-  add_notes(manifest.groups, result.notes);
+  for (std::string& note : manifest_notes(manifest.groups)) result.notes.push_back(std::move(note));
   if (!fleet.nodes_unread.empty()) {
     result.notes.push_back(printable(fleet.nodes_unread, 400) + "; what those take is not known");
   }

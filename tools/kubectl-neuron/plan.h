@@ -109,6 +109,9 @@ inline constexpr int kMostCounted = 10'000;
 [[nodiscard]] std::vector<TypeCount> counts_by_type(const Fleet& rules, const Pod& pod, int most,
                                                     Effort* effort = nullptr);
 
+// About pods that are counted otherwise than they are written, or need no plan.
+[[nodiscard]] std::vector<std::string> manifest_notes(const std::vector<PodGroup>& groups);
+
 [[nodiscard]] std::string plan_text(const Plan& plan);
 [[nodiscard]] std::string plan_json(const Plan& plan);  // format "kubectl-neuron-plan/1"
 [[nodiscard]] int exit_status(const Plan& plan);        // 0 fits, 1 does not, 2 cannot tell, or no_such_resource

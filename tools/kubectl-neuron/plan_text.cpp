@@ -186,6 +186,20 @@ std::string plan_json(const Plan& plan) {
   return object.dump(2, ' ', true, json::error_handler_t::replace) + "\n";
 }
 
+std::vector<std::string> manifest_notes(const std::vector<PodGroup>& groups) {
+  std::vector<std::string> notes;
+  for (const PodGroup& group : groups) {
+    const Pod& pod = group.pod;
+    const std::string name = printable(full_name(pod), 400);
+    if (!asks_for_hardware(pod)) notes.push_back(name + " asks for no Neuron device and no interface");
+    if (!pod.scheduler.empty() && pod.scheduler != "default-scheduler")
+      notes.push_back(name + " has schedulerName " + printable(pod.scheduler) + ", which may place it otherwise");
+    if (!pod.gates.empty())
+      notes.push_back(name + " has scheduling gate " + some_of(pod.gates) + ", and is counted as if that were removed");
+  }
+  return notes;
+}
+
 // ---- The command
 
 namespace {
@@ -254,7 +268,9 @@ int run_plan(const Options& options, const PlanOptions& own) {
   if (!fleet) return fail_with(fleet.error());
   print_unknown(*fleet);
   const auto manifest = parse_manifest(*text, namespace_of(options, *fleet), fleet->classes);
-  if (!manifest) return fail_with(manifest.error());
+  if (!manifest)
+    return fail_with(
+        Error(manifest.error()).with_context(own.file == "-" ? "standard input" : printable(own.file, 400)));
   constexpr std::chrono::seconds kLongest{20};
   Effort effort(kLongest);
   const Plan answer = plan(*fleet, *manifest, own.replicas, &effort);

@@ -163,7 +163,7 @@ class Reading {
     parsers_.wait();
     TRY(check_anything());
     const MutexLock lock(mutex_);
-    if (is_without_claims_) documents_.unknown.emplace_back("the cluster does not serve resource.k8s.io: no claims");
+    if (is_without_claims_) documents_.unknown.emplace_back(kNoClaims);
     documents_.read_at = read_at;
     return std::move(documents_);
   }

@@ -48,6 +48,11 @@ constexpr std::string_view kPlain =
     "unschedulable until untolerated up use used user uses using v1 v1beta1 v1beta2 version victims volume "
     "vpc.amazonaws.com wait waiting waits was were what when where which while whole will with within without "
     "dma hbm nc sram "
+    "affinity affinity/selector anti-affinity bind blocked bound conflict controller count disrupted eligible "
+    "ephemeral "
+    "exclusive existing gate gates immediate many max never non-empty out-of-service persistent persistentvolumeclaims "
+    "ports "
+    "preemptionpolicy required rules satisfied unbound uninitialized unregistered volumes "
     "wrong yet new deallocate still schedulable found victims helpful satisfy sufficient pressure evicted evicting";
 
 // Enumerations, types and reasons of the API, of the kubelet and of the scheduler.
@@ -95,16 +100,19 @@ const Words& known_words() {
 
 constexpr std::size_t kShortestInSentence = 3;
 
+// Of taints that a sentence may name though no listed node has them. Registries have others of the public domains.
+bool is_sentence_domain(std::string_view domain) {
+  constexpr std::array<std::string_view, 4> kDomains = {"karpenter.sh", "kubernetes.io", "node.kubernetes.io",
+                                                        "node.cloudprovider.kubernetes.io"};
+  return std::ranges::find(kDomains, domain) != kDomains.end();
+}
+
 bool is_kept(const std::string& text) {
   constexpr std::array<std::string_view, 9> kKept = {"default",          "kube-system",       "kube-public",
                                                      "kube-node-lease",  "default-scheduler", "neuron-agent",
                                                      "neuron-agent-dra", "neuron-agent-efa",  "neuron-node"};
   return std::ranges::find(kKept, text) != kKept.end();
 }
-
-}  // namespace
-
-namespace {
 
 // Whether the text is the head, and after it characters of the set alone.
 bool has_form(std::string_view text, std::string_view head, std::string_view rest) {
@@ -115,10 +123,20 @@ bool has_form(std::string_view text, std::string_view head, std::string_view res
 
 constexpr std::string_view kDigits = "0123456789";
 constexpr const char* kOtherDomain = "example.com/";
-constexpr std::string_view kFamilyRest = "0123456789abcdefghijklmnopqrstuvwxyz";
 
-// Of an expression what is not quoted: words of CEL, and attributes that the project's driver publishes.
-bool is_public_code(std::string_view code) {
+// "trn2", "trn2eu": also of a generation that is not known yet.
+bool is_family(std::string_view text) {
+  constexpr std::size_t kHead = 3, kMostLetters = 2;
+  if (!text.starts_with("trn") && !text.starts_with("inf")) return false;
+  const std::string_view rest = text.substr(kHead);
+  const std::size_t end = std::min(rest.find_first_not_of(kDigits), rest.size());
+  const std::string_view letters = rest.substr(end);
+  return end > 0 && end <= kMostLetters && letters.size() <= kMostLetters &&
+         letters.find_first_not_of("abcdefghijklmnopqrstuvwxyz") == std::string_view::npos;
+}
+
+// Words of CEL, attributes and capacities that the project's driver publishes.
+const std::vector<std::string_view>& words_of_code() {
   constexpr std::string_view kCode =
       "device driver attributes capacity allowMultipleAllocations in true false has exists all size orValue hasValue "
       "startsWith endsWith contains isGreaterThan isLessThan compareTo quantity resourceType whole deviceId family lnc "
@@ -126,14 +144,19 @@ bool is_public_code(std::string_view code) {
       "networkNodeLayer1 networkNodeLayer2 networkNodeLayer3 topology_x topology_y ultraserverId ultraserverMode "
       "ultraserverNodeId ultraserverServerId workloadId first core efa pciBusID pcieRoot devicegroup1_id "
       "devicegroup4_id devicegroup8_id devicegroup16_id topology4_id topology8_id draDriverVersion";
-  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
   static const std::vector<std::string_view> kWords = split(kCode, ' ');
+  return kWords;
+}
+
+// Of an expression what is not quoted.
+bool is_public_code(std::string_view code) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
   if (code.find("//") != std::string_view::npos || code.find('\\') != std::string_view::npos) return false;
   while (!code.empty()) {
     const std::size_t end = std::min(code.find_first_not_of(kLetters), code.size());
     const std::string_view word = code.substr(0, end);
-    const bool is_known =
-        is_digits(word) ? word.size() <= kMostDigits : std::ranges::find(kWords, word) != kWords.end();
+    const bool is_known = is_digits(word) ? word.size() <= kMostDigits
+                                          : std::ranges::find(words_of_code(), word) != words_of_code().end();
     if (end > 0 && !is_known) return false;
     code.remove_prefix(std::min(end + 1, code.size()));
   }
@@ -148,6 +171,15 @@ bool is_public_word(std::string_view word) {
   const std::string_view rest = word.starts_with(kDevice) ? word.substr(kDevice.size()) : "";
   if (is_digits(rest)) return rest.size() <= kMostDeviceDigits;
   return known_words().contains(lower(word));
+}
+
+bool is_public_name(std::string_view name) {
+  if (is_public_key(name)) return true;
+  const std::vector<std::string_view>& known = words_of_code();
+  return std::ranges::all_of(split(name, '-'), [&](std::string_view part) {
+    return part == "neuron" || std::ranges::find(known, part) != known.end() ||
+           (is_digits(part) && part.size() <= kMostDigits);
+  });
 }
 
 bool is_public_domain(std::string_view domain) {
@@ -172,8 +204,8 @@ bool is_public_value(std::string_view key, std::string_view value) {
   const std::string_view name = key.substr(key.find('/') + 1);
   if (!is_public_key(key)) return false;
   if (name == "instance-type") return is_instance_type(value);
-  const bool is_family = has_form(value, "trn", kFamilyRest) || has_form(value, "inf", kFamilyRest);
-  return key.starts_with("neuron-agent/") && (is_family || is_public_word(value) || public_version(value) == value);
+  return key.starts_with("neuron-agent/") &&
+         (is_family(value) || is_public_word(value) || public_version(value) == value);
 }
 
 bool is_public_attribute(std::string_view text) {
@@ -214,10 +246,6 @@ bool is_instance_type(std::string_view name) {
   return size == "large" || (size.ends_with("xlarge") && is_digits(size.substr(0, size.size() - 6)));
 }
 
-std::string public_version(std::string_view version) {
-  return std::string(version.substr(0, std::min(version.find_first_not_of("0123456789."), version.size())));
-}
-
 bool is_core_resource(std::string_view name) {
   constexpr std::array<std::string_view, 4> kNames = {"cpu", "memory", "pods", "ephemeral-storage"};
   if (std::ranges::find(kNames, name) != kNames.end()) return true;
@@ -245,15 +273,6 @@ bool is_plain(std::string_view text) {
   if (is_core_resource(text) || is_public_key(text)) return true;
   const bool is_time = has_form(text, "20", "0123456789TZ:.+-") && text.find('T') != std::string_view::npos;
   return is_time || (is_quantity(text) && (text.size() <= kMostDigits || !is_digits(text)));
-}
-
-std::string public_image(std::string_view image) {
-  const std::string_view text = image.substr(0, image.find('@'));
-  const std::size_t colon = text.rfind(':');
-  std::string shown = "neuron-agent";
-  if (colon == std::string_view::npos || text.find('/', colon) != std::string_view::npos) return shown;
-  const std::string_view tag = text.substr(colon);
-  return tag.find_first_not_of(":v0123456789.") == std::string_view::npos ? shown + std::string(tag) : shown;
 }
 
 std::string Replacements::of(const std::string& kind, const std::string& text) {
@@ -359,7 +378,12 @@ std::pair<std::string, std::size_t> Replacements::with_domain(std::string_view t
   std::size_t end = std::min(text.find_first_not_of(kWordCharacters, slash + 1), text.size());
   end = text.substr(0, end).find_last_not_of('.') + 1;  // the end of a sentence
   const auto found = all_.find(text.substr(0, end));
-  return found == all_.end() ? std::pair(std::string(), std::size_t{0}) : std::pair(found->second, end);
+  if (found != all_.end()) return {found->second, end};
+  const bool is_known =
+      is_sentence_domain(text.substr(0, slash)) && is_public_word(text.substr(slash + 1, end - slash - 1));
+  const bool goes_on = end < text.size() && text[end] == '/';
+  return is_known && !goes_on ? std::pair(std::string(text.substr(0, end)), end)
+                              : std::pair(std::string(), std::size_t{0});
 }
 
 std::string Replacements::replaced(std::string_view word, bool is_joined) const {

@@ -19,6 +19,8 @@ inline constexpr std::string_view kWordCharacters = "abcdefghijklmnopqrstuvwxyzA
 [[nodiscard]] bool is_public_word(std::string_view word);
 // "kubernetes.io/arch": a key or resource whose domain is of Kubernetes, AWS or this project.
 [[nodiscard]] bool is_public_key(std::string_view key);
+// Of a capacity, counter or attribute: as the project's driver names it, or with a public domain.
+[[nodiscard]] bool is_public_name(std::string_view name);
 [[nodiscard]] bool is_public_domain(std::string_view domain);
 // Words that Kubernetes writes where it has a choice of some, "NoSchedule"; times; quantities that are short or have a
 // unit.

@@ -33,8 +33,8 @@ std::string bar_of(std::optional<double> percent, render::Charset charset) {
   return text;
 }
 
-std::string share_text(std::size_t part, std::size_t all) {
-  return fmt::format("{}/{}", part, all);
+std::string cut(const std::string& text, int columns) {
+  return render::shorten(text, static_cast<std::size_t>(std::max(columns, 3)));
 }
 
 TableCell health_cell(const TopRow& row) {
@@ -83,7 +83,7 @@ screen::TableRow line_of(const TopRow& row, TopBy by, render::Charset charset) {
   if (by == TopBy::node) {
     const bool silent = !row.holders_known;
     const auto share = [&](std::size_t part, std::size_t all) {
-      return silent ? std::string(screen::kUnknown) : share_text(part, all);
+      return silent ? std::string(screen::kUnknown) : fmt::format("{}/{}", part, all);
     };
     line.cells = {{short_name(row.name)},
                   {row.instance_type},
@@ -377,7 +377,7 @@ render::Canvas draw_top(const Top& top, const TopState& state, const std::string
     screen::draw_heading(canvas, line++, heading_of(state));
     const int unknown = top.unknown.empty() ? 0 : 1;
     screen::draw_table(canvas, line, rows - line - 1 - unknown, top_table(top, state, charset), state.cursor);
-    if (unknown > 0) canvas.put(rows - 2, 0, top.unknown.front(), Role::warning);
+    if (unknown > 0) canvas.put(rows - 2, 0, cut(top.unknown.front(), columns), Role::warning);
   }
   draw_keys(canvas, rows - 1, state);
   if (state.help) draw_help(canvas);
@@ -386,14 +386,14 @@ render::Canvas draw_top(const Top& top, const TopState& state, const std::string
 
 render::Canvas print_top(const Top& top, const TopState& state, render::Charset charset, int columns) {
   const screen::Table table = top_table(top, state, charset);
-  const auto unknown = static_cast<int>(std::min(top.unknown.size(), kMostUnknown));
+  const std::size_t unknown = std::min(top.unknown.size(), kMostUnknown);
   const int height = screen::table_height(table);
-  render::Canvas canvas(kHeadLines + 1 + height + unknown, columns, charset);
+  render::Canvas canvas(kHeadLines + 1 + height + static_cast<int>(unknown), columns, charset);
   draw_title(canvas, top, "");
   int line = draw_sums(canvas, 1, top);
   screen::draw_heading(canvas, line++, heading_of(state));
   line += screen::draw_table(canvas, line, height, table, screen::kNoCursor);
-  for (int i = 0; i < unknown; ++i) canvas.put(line++, 0, top.unknown[static_cast<std::size_t>(i)], Role::warning);
+  for (std::size_t i = 0; i < unknown; ++i) canvas.put(line++, 0, cut(top.unknown[i], columns), Role::warning);
   return canvas;
 }
 

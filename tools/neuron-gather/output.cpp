@@ -12,9 +12,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "agent/base/fd.h"
 
@@ -249,6 +251,23 @@ Result<std::string> gzip_text(std::string_view text) {
   deflateEnd(&stream);
   if (status != Z_STREAM_END) return fail(ErrorCode::internal, "zlib could not compress");
   return out;
+}
+
+Result<void> check_archive(const std::string& path, std::uint64_t most_bytes) {
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose_r);
+  if (!file) return fail(error_from_errno(errno, path));
+  std::vector<char> buffer(std::size_t{64} << 10U);
+  std::uint64_t bytes = 0;
+  int got = 0;
+  while ((got = gzread(file.get(), buffer.data(), static_cast<unsigned>(buffer.size()))) > 0) {
+    bytes += static_cast<std::uint64_t>(got);
+    if (bytes > most_bytes)
+      return fail(ErrorCode::data_corrupt, path + " holds more than " + std::to_string(most_bytes >> 20U) + " MiB");
+  }
+  int status = Z_OK;
+  gzerror(file.get(), &status);
+  if (status == Z_OK || status == Z_STREAM_END) return {};
+  return fail(ErrorCode::data_corrupt, path + ": the archive is damaged: its check sum or length is wrong");
 }
 
 bool names_archive(const std::string& path) {

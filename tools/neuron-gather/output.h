@@ -38,6 +38,10 @@ using Begin = std::function<bool(const Unfinished&)>;
 // always gives the same bytes: sorted by path, owner 0, modes 0755 and 0644, one fixed time. Pure.
 [[nodiscard]] std::string tar_text(const Capture& capture, std::string_view top);
 
+// Whether the tar.gz archive at `path` is as it was written, by its check sum and length; plain tar has none. A reader
+// of archives does not look at them. Errors: data_corrupt, also with more than `most_bytes` of contents.
+[[nodiscard]] Result<void> check_archive(const std::string& path, std::uint64_t most_bytes);
+
 // gzip of `text`, without a time stamp. Pure. Errors: internal when zlib refuses.
 [[nodiscard]] Result<std::string> gzip_text(std::string_view text);
 

@@ -262,7 +262,7 @@ Documents with_vendors() {
   documents.list(Kind::nodes) = {test::page_of({large, small})};
   std::vector<json> pods = {test::pod_object("team", "train", "zeta", {{"aws.amazon.com/neuron", 8}})};
   for (const char* card : {"nvidia.com/gpu", "example.com/fpga", "nodomain"}) {
-    json pod = test::pod_object("team", std::string("with-") + card[0], "", {{"aws.amazon.com/neuron", 4}, {card, 1}});
+    json pod = test::pod_object("team", "with-" + std::string(card, 2), "", {{"aws.amazon.com/neuron", 4}, {card, 1}});
     json field = {{"key", "metadata.name"}, {"operator", "In"}, {"values", {"zeta"}}};
     if (card[0] == 'e') field.update({{"operator", "NotIn"}, {"values", {"10"}}});
     const json terms = {{"nodeSelectorTerms", {{{"matchFields", {field}}}}}};

@@ -143,5 +143,64 @@ TEST(Manifest, VolumesOfAStatefulSetAreNotCounted) {
   EXPECT_THAT(set.groups.front().not_counted, testing::ElementsAre("persistent volumes"));
 }
 
+TEST(Manifest, CountsThatAreNoNumbersAreErrors) {
+  const auto error = [](const std::string& counts) {
+    return error_of(object_of("Deployment", "{" + counts + R"("template":{"spec":%s}})"));
+  };
+  EXPECT_EQ(error(R"("replicas":"30",)"), "default/o: replicas: \"30\" is no number of pods");
+  EXPECT_EQ(error(R"("replicas":-3,)"), "default/o: replicas: -3 is no number of pods");
+  EXPECT_EQ(error(R"("replicas":2.5,)"), "default/o: replicas: 2.5 is no number of pods");
+  EXPECT_THAT(error(R"("replicas":10000000000000000000000000,)"), HasSubstr("default/o: replicas: 1e+25 is no"));
+  EXPECT_THAT(error(R"("parallelism":true,)"), HasSubstr("default/o: parallelism: true is no"));
+  EXPECT_THAT(error(R"("completions":"2",)"), HasSubstr("default/o: completions: \"2\" is no"));
+  EXPECT_EQ(error(R"("replicas":null,)"), "");
+  EXPECT_EQ(error(R"("replicas":0,)"), "");
+  EXPECT_THAT(
+      error_of(object_of("LeaderWorkerSet", R"({"leaderWorkerTemplate":{"size":"4","workerTemplate":{"spec":%s}}})")),
+      HasSubstr("default/o: size: \"4\" is no"));
+}
+
+TEST(Manifest, FieldsOfTheSameNameThatAreNoCountsOfPodsAreLeftOut) {
+  const Manifest manifest = manifest_of(object_of(
+      "Other", R"({"parallelism":{"tensor":8},"autoscaler":{"replicas":"auto"},"replicas":2,"template":{"spec":%s}})"));
+  EXPECT_EQ(manifest.groups.front().replicas, 2);
+}
+
+TEST(Manifest, AWorkerGroupOfARayClusterHasManyHosts) {
+  const Manifest ray = manifest_of(object_of(
+      "RayCluster", R"({"headGroupSpec":{"template":{"spec":%s}},)"
+                    R"("workerGroupSpecs":[{"groupName":"g","replicas":2,"numOfHosts":3,"template":{"spec":%s}}]})"));
+  ASSERT_EQ(ray.groups.size(), 2U);
+  EXPECT_EQ(ray.groups[0].pod.name, "o-head");
+  EXPECT_EQ(ray.groups[0].replicas, 1);
+  EXPECT_EQ(ray.groups[1].pod.name, "o-g");
+  EXPECT_EQ(ray.groups[1].replicas, 6);
+}
+
+TEST(Manifest, ExclusiveTopologyIsNotCounted) {
+  const auto rules = [](const std::string& text) { return manifest_of(text).groups.front().not_counted; };
+  const std::string spec =
+      R"("spec":{"replicatedJobs":[{"name":"w","template":{%m"spec":{"template":{"spec":)" + kPodSpec + "}}}}]}}";
+  const auto job_set = [&](const std::string& outer, const std::string& inner) {
+    std::string text = R"({"kind":"JobSet","metadata":{"name":"s")" + outer + "}," + spec;
+    return text.replace(text.find("%m"), 2, inner);
+  };
+  const std::string js = R"("annotations":{"alpha.jobset.sigs.k8s.io/exclusive-topology":"kubernetes.io/hostname"})";
+  const std::string lws = R"("annotations":{"leaderworkerset.sigs.k8s.io/exclusive-topology":"zone"})";
+  EXPECT_THAT(rules(job_set("", "")), testing::IsEmpty());
+  EXPECT_THAT(rules(job_set("," + js, "")), testing::ElementsAre("exclusive topology"));
+  EXPECT_THAT(rules(job_set("," + lws, "")), testing::ElementsAre("exclusive topology"));
+  EXPECT_THAT(rules(job_set("", R"("metadata":{)" + js + "},")), testing::ElementsAre("exclusive topology"));
+  EXPECT_THAT(rules(job_set("," + js, "") + job_set("", "")), testing::ElementsAre("exclusive topology"));
+  EXPECT_THAT(manifest_of(job_set("," + js, "") + job_set("", "")).groups[1].not_counted, testing::IsEmpty());
+}
+
+TEST(Manifest, TextBesideItsObjectsIsAnError) {
+  EXPECT_EQ(error_of(deployment(1) + "\n \r\n\t" + deployment(1) + "\n"), "");
+  EXPECT_EQ(error_of(deployment(1) + " garbage"), "text that is no object: garbage");
+  EXPECT_THAT(error_of(deployment(1) + ",\n" + deployment(1)), HasSubstr("text that is no object: ,"));
+  EXPECT_EQ(error_of(deployment(1) + "}"), "text that is no object: }");
+}
+
 }  // namespace
 }  // namespace neuron::fleet::test

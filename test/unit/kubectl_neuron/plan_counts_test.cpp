@@ -152,5 +152,17 @@ TEST(Plan, NumbersAreInOrderHoweverLongItMayTake) {
   EXPECT_EQ(cut, (std::set{false, true}));
 }
 
+TEST(PlanCounts, AGatedPodIsPlacedAsIfItsGateWereGone) {
+  Fleet fleet;
+  add_node(fleet, "a", "trn1.32xlarge");
+  const Manifest manifest = manifest_of(
+      object_of("Pod", R"({"schedulingGates":[{"name":"acme/quota"}],)"
+                       R"("containers":[{"name":"c","resources":{"limits":{"aws.amazon.com/neuron":"4"}}}]})"));
+  const Plan answer = plan(fleet, manifest, 0);
+  EXPECT_EQ(exit_status(answer), 0);
+  EXPECT_THAT(answer.notes,
+              testing::ElementsAre("default/o has scheduling gate acme/quota, and is counted as if that were removed"));
+}
+
 }  // namespace
 }  // namespace neuron::fleet::test

@@ -95,6 +95,12 @@ class Case(unittest.TestCase):
         return subprocess.run([PROGRAM, *words], env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE, text=True,
                               timeout=60, check=False)
 
+    def file(self, text):
+        path = os.path.join(self.place.name, "manifest")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
     def calls(self):
         with open(self.log, encoding="utf-8") as file:
             return file.read().splitlines()
@@ -253,6 +259,28 @@ class Program(Case):
         self.fails(self.run_it({}, "map", "fleet.png"), "fleet.png", "-o")
         self.fails(self.run_it(cluster(), "dump", "/nowhere/fleet.tar.gz"), "choose another place\n")
 
+    def test_names_of_files_and_nodes(self):
+        for words in (["map", ""], ["dump", ""]):
+            result = self.run_it(cluster(), *words)
+            self.assertEqual((result.returncode, "needs a file's name" in result.stderr), (2, True), result.stderr)
+        self.fails(self.run_it(cluster(), "nodes", ""), "the name of a node is empty")
+        for name in ("d.zip", "d.tar", "d.json"):
+            self.fails(self.run_it(cluster(), "dump", os.path.join(self.place.name, name)), name, ".tar.gz")
+
+    def test_every_command_has_its_version_and_takes_the_last_output(self):
+        for command in ("nodes", "pods", "why", "plan", "top", "map", "dump"):
+            result = self.run_it({}, command, "--version")
+            self.assertEqual((result.returncode, result.stdout), (0, self.run_it({}, "--version").stdout), result.stderr)
+        for command in (["nodes"], ["why", "team/waiting"], ["plan", "-f", self.file('{"kind": "Service"}')]):
+            result = self.run_it(cluster(), *command, "-o", "json", "-o", "json")
+            self.assertNotIn("output", result.stderr)
+
+    def test_map_says_what_could_not_be_read(self):
+        answers = cluster()
+        answers["/api/v1/nodes"] = {"status": 403, "body": {"message": "nodes is forbidden"}}
+        result = self.run_it(answers, "map", "-")
+        self.assertEqual((result.returncode, "nodes are not known" in result.stderr), (2, True), result.stderr)
+
     def test_from_needs_a_name(self):
         for words in (["--from", ""], ["--from="]):
             result = self.run_it(cluster(), "nodes", *words)
@@ -365,12 +393,6 @@ class Questions(Case):
         return json.dumps({"kind": "Deployment", "metadata": {"name": "serve"},
                            "spec": {"replicas": replicas, "template": {"spec": {"containers": [container]}}}})
 
-    def file(self, text):
-        path = os.path.join(self.place.name, "manifest")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-        return path
-
     def test_why(self):
         result = self.run_it(cluster(), "why", "waiting")
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -464,7 +486,8 @@ class Questions(Case):
         for words in (["why"], ["plan"], ["plan", "-f", "x", "--replicas", "0"], ["why", "a", "-o", "csv"]):
             self.assertEqual(self.run_it({}, *words).returncode, 2)
         self.fails(self.run_it(cluster(), "plan", "-f", "/nowhere/at.all"), "/nowhere/at.all")
-        self.fails(self.run_it(cluster(), "plan", "-f", self.file('{"kind": "Service"}')), "no pod")
+        service = self.file('{"kind": "Service"}')
+        self.fails(self.run_it(cluster(), "plan", "-f", service), "kubectl-neuron: " + service + ": ", "no pod")
 
 
 class Completion(Case):

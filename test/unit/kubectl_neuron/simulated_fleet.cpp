@@ -119,6 +119,9 @@ fleet::Documents three_nodes() {
   documents.agents["busy"] = {"kube-system/agent-busy", busy, ""};
   documents.agents["idle"] = {"kube-system/agent-idle", node_document("inf2.48xlarge", {}), ""};
   documents.agents["silent"] = {"kube-system/agent-silent", "", "the agent did not answer within 2000 ms"};
+  for (const Kind kind : fleet::kAllKinds) {
+    if (documents.list(kind).empty()) documents.list(kind) = {page_of({})};
+  }
   return documents;
 }
 

@@ -115,6 +115,13 @@ TEST(Top, UnknownIsNeitherIdleNorZero) {
   EXPECT_THAT(text, Not(HasSubstr("0.0%")));
 }
 
+TEST(Top, ALongSentenceIsCutInSight) {
+  Top top = Sample().top();
+  top.unknown = {"pods are not known: " + std::string(200, 'x')};
+  EXPECT_THAT(print_top(top, {}, render::Charset::utf8, 80).to_text(), HasSubstr("xxx...\n"));
+  EXPECT_THAT(draw_top(top, {}, "", render::Charset::utf8, 30, 80).to_text(), HasSubstr("xxx...\n"));
+}
+
 TEST(Top, Screens) {
   const Top top = Sample().top();
   const auto golden = [&](const char* name, TopState state) {
