@@ -203,9 +203,16 @@ std::string words_of(const Change& change) {
 namespace {
 
 std::string kinds_of(const std::set<Change::Kind>& tried) {
-  constexpr std::array kNames = {"other pods' end", "other pods' move",      "uncordon",    "a toleration",
-                                 "no gate",         "the default scheduler", "another LNC", "a claim",
-                                 "a count",         "a smaller number"};
+  constexpr std::array kNames = {"other pods that end",
+                                 "other pods that move",
+                                 "an uncordoned node",
+                                 "a toleration",
+                                 "a removed gate",
+                                 "the default scheduler",
+                                 "another LNC",
+                                 "a claim",
+                                 "a count",
+                                 "a smaller number"};
   std::vector<std::string> names;
   for (const Change::Kind kind : tried) names.emplace_back(kNames.at(static_cast<std::size_t>(kind)));
   return some_of(names, kNames.size());
@@ -227,7 +234,7 @@ std::string why_text(const Why& why) {
   if (!why.changes.empty()) text += "\n" + alone + "each of these would let it in\n";
   for (const Change& change : why.changes) text += "  " + words_of(change) + "\n";
   const bool stuck = why.changes.empty() && why.all_tried && why.answer == Answer::no && !why.tried.empty();
-  if (stuck) text += "\nno change that was tried would let it in: " + kinds_of(why.tried) + "\n";
+  if (stuck) text += "\nnone of these would let it in: " + kinds_of(why.tried) + "\n";
   return text;
 }
 

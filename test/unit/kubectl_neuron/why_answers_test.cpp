@@ -94,7 +94,7 @@ TEST(TriedChanges, KindsThatWereNotTriedAreNotNamed) {
   Pod choosy = waiting({{kNeuron, 4}});
   choosy.node_selector = {{"team", "red"}};
   EXPECT_THAT(text_of(away, choosy),
-              AllOf(HasSubstr("\nno change that was tried would let it in: uncordon and a smaller number\n")));
+              AllOf(HasSubstr("\nnone of these would let it in: an uncordoned node and a smaller number\n")));
   Pod gated = pod_of("p", {{kNeuron, 4}});
   gated.scheduled_reason = "SchedulingGated";
   EXPECT_THAT(text_of(fleet, gated), Not(HasSubstr("no change")));
