@@ -12,8 +12,9 @@ namespace neuron::fleet {
 
 inline constexpr const char* kDumpFormat = "kubectl-neuron-dump/1";
 
-// With agents' answers and slices parsed, or as texts. Errors: as host::RootSource::open; data_corrupt (no dump, or one
-// of another format), with the path.
+// With agents' answers and slices parsed, or as texts. Errors: as host::RootSource::open; data_corrupt (no dump, one of
+// another format, a damaged archive, or contents larger than any cluster has), with the path. A list that is missing
+// without a reason is in Documents::unknown and partial.
 [[nodiscard]] Result<Documents> read_dump(const std::string& path, bool reports = true);
 
 // Replaces names of nodes, namespaces, pods, containers, claims and owners, uids, serial numbers, instance ids, and

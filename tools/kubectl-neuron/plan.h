@@ -31,8 +31,8 @@ struct Manifest {
 
 // One object after the other, as kubectl prints them, or a list. Every object that has a pod template somewhere counts:
 // Deployment, StatefulSet, Job, JobSet, PyTorchJob and others. `pod_namespace` is of objects that name none.
-// Errors: data_corrupt (no JSON), invalid_argument (no pod in it, more than 256, a request that cannot be read, more
-// than 100,000 pods of one template).
+// Errors: data_corrupt (no JSON), invalid_argument (no pod in it, more than 256, a request or a count that cannot
+// be read, text beside the objects, more than 100,000 pods of one template).
 [[nodiscard]] Result<Manifest> parse_manifest(std::string_view text, const std::string& pod_namespace,
                                               const std::vector<DeviceClass>& classes);
 
