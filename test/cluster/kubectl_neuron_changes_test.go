@@ -21,9 +21,10 @@ import (
 // The changes that kubectl neuron why names, carried out.
 
 // change compares what why says of a pod that does not run with what was said of it, and carries out the changes that why names, each as
-// things were before the others; the pod then has to run.
-func (a *asker) change(pod *core.Pod, end podOutcome, dump string) {
-	why, status := askWhy(a.T, a.c, pod.Name)
+// things were before the others; the pod then has to run. It returns what why says first.
+func (a *asker) change(pod *core.Pod, end podOutcome, dump string) whyAnswer {
+	first, status := askWhy(a.T, a.c, pod.Name)
+	why := first
 	switch status {
 	case 0:
 		a.isWrong(pod, dump, "it does not run, why says %+v", why)
@@ -51,11 +52,11 @@ func (a *asker) change(pod *core.Pod, end podOutcome, dump string) {
 		done[keyOf(c)] = true
 		next, undo := a.carryOut(pod, c, dump)
 		if next == nil {
-			return
+			return first
 		}
 		if len(chosen) == 0 {
 			a.running = append(a.running, next)
-			return
+			return first
 		}
 		undo()
 		if !isInPlace(c) {
@@ -68,11 +69,12 @@ func (a *asker) change(pod *core.Pod, end podOutcome, dump string) {
 		a.c.CreatePod(a, "default", pod)
 		if a.outcome(pod).runs { // those that were made again have left it room
 			a.running = append(a.running, pod)
-			return
+			return first
 		}
 		why, _ = askWhy(a.T, a.c, pod.Name)
 		chosen = a.choose(why.Changes, done)
 	}
+	return first
 }
 
 // lacksOf are what a pod lacks on the nodes that it may be on, "taint" or "too_little cpu".

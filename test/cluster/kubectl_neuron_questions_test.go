@@ -144,12 +144,12 @@ func (a *asker) question() {
 	text, status := askPlan(a.T, a.c, pod, of...)
 	a.c.CreatePod(a, "default", pod)
 	end := a.outcome(pod)
-	served := pod.Spec.SchedulerName == ""
+	held := heldBack(pod)
 	switch {
 	case status == 2:
 		a.unknown[pod.Name] = true
 		a.Logf("%s: not answered\n%s", describePod(pod), text)
-	case served && end.runs != (status == 0):
+	case held == "" && end.runs != (status == 0):
 		a.isWrong(pod, dump, "kubectl neuron plan ends with %d, runs: %v, said of it: %s\n%s", status, end.runs, end.said, text)
 	}
 	if end.runs {
@@ -157,12 +157,28 @@ func (a *asker) question() {
 		a.running = append(a.running, pod)
 		a.expectPossible(pod, end.node, dump)
 	} else {
-		a.change(pod, end, dump)
+		why := a.change(pod, end, dump)
+		// plan counts it without what holds it back.
+		named := slices.ContainsFunc(why.Changes, func(c whyChange) bool { return c.Kind == held })
+		if held != "" && status < 2 && named != (status == 0) {
+			a.isWrong(pod, dump, "plan ends with %d, why names %s: %v\n%s", status, held, named, text)
+		}
 	}
 	for len(a.running) > 8 {
 		a.c.DeletePod(a, "default", a.running[0].Name)
 		a.running = a.running[1:]
 	}
+}
+
+// heldBack is the kind of change without which no scheduler places the pod; "": one does.
+func heldBack(pod *core.Pod) string {
+	switch {
+	case len(pod.Spec.SchedulingGates) > 0:
+		return "gate_removed"
+	case pod.Spec.SchedulerName != "":
+		return "default_scheduler"
+	}
+	return ""
 }
 
 // made is a pod of a probe for this node.
