@@ -247,6 +247,12 @@ func TestNothingIsOfferedWhileTheAgentsPodIsMissing(t *testing.T) {
 	h := small()
 	h.Looks = []Look{offering(0, 50, "0 1", "0 1 2 3"), offering(50, 90, "", ""), offering(91, 200, "0 1", "0 1 2 3")}
 	h.Lives = []Life{{Node: "n", Pid: 7, Pod: "old", Span: span(0, 50)}, {Node: "n", Pid: 8, Span: span(89, 200), Last: true}}
+	h.Deleted = map[string]time.Time{"old": at(90)}
+	h.Faults = []Fault{{Kind: "agent-term", Node: "n", Span: span(50, 51), Serving: true}}
+	expect(t, h, "sound and free, and not offered")
+	h.Deleted = map[string]time.Time{"old": at(55)} // by hand, while the kubelet waited to start it again
+	expect(t, h)
+	h.Faults = nil
 	h.Deleted = map[string]time.Time{"old": at(48)}
 	expect(t, h)
 	h.Lives[1].Span = span(55, 200)

@@ -67,10 +67,12 @@ func (h *History) serving(node string, b Bounds) []reason {
 		}
 	}
 	for _, life := range h.Lives {
-		if life.Node != node || life.Last || !h.endedWithPod(life) {
+		deleted, is := h.Deleted[life.Pod]
+		if life.Node != node || life.Last || !is {
 			continue
 		}
-		if absent := h.withoutAgent(life); absent.length() > 0 {
+		// Its pod may outlive it, in the kubelet's back-off.
+		if absent := h.withoutAgent(life); absent.length() > 0 && !deleted.After(absent.End) {
 			all = append(all, reason{"agent pod deleted", absent, absent.End.Add(b.Serve)})
 		}
 	}
