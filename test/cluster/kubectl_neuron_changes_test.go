@@ -174,10 +174,13 @@ func (a *asker) carryOut(pod *core.Pod, c whyChange, dump string) (next *core.Po
 	if err != nil {
 		a.Fatal(err)
 	}
-	if isInPlace(c) && now.Status.Phase != core.PodFailed {
+	if isInPlace(c) && now.Status.Phase != core.PodFailed && c.RefusedOn == "" {
 		next = pod
 	} else {
-		if isInPlace(c) { // the scheduler chose a node that refuses it, and may choose that one again
+		if isInPlace(c) {
+			a.c.DeletePod(a, "default", pod.Name) // it may take what the copy needs
+		}
+		if c.RefusedOn != "" {
 			next.Spec.NodeSelector = map[string]string{core.LabelHostname: c.Node}
 		}
 		next.Name += "-" + strings.ReplaceAll(c.Kind, "_", "-")

@@ -26,6 +26,7 @@ type shownNode struct {
 
 type whyChange struct {
 	Kind, Sentence, Node, To, Resource, Value string
+	RefusedOn                                 string `json:"refused_on"`
 	Pods                                      []string
 }
 

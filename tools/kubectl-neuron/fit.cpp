@@ -79,16 +79,9 @@ Verdict verdict_of(std::vector<Obstacle> obstacles, std::vector<ClaimResult> dev
   return verdict;
 }
 
-// Obstacles that the scheduler does not see and the agent refuses.
-bool is_refusal(const Obstacle& one) {
-  return one.kind == Kind::both_names || (one.kind == Kind::too_few && one.detail == "refused");
-}
-
 // Where the scheduler may choose a node whose agent refuses the pod, it is not sure that it runs on another one.
 void doubt_others(const std::vector<NodeState>& states, std::vector<Verdict>& verdicts) {
-  const auto refusing = std::ranges::find_if(verdicts, [](const Verdict& one) {
-    return one.answer == Answer::no && std::ranges::all_of(one.obstacles, is_refusal);
-  });
+  const auto refusing = std::ranges::find_if(verdicts, is_refused);
   if (refusing == verdicts.end()) return;
   const std::string& node = states[static_cast<std::size_t>(refusing - verdicts.begin())].node.name;
   for (Verdict& verdict : verdicts) {
@@ -109,6 +102,14 @@ void append(std::vector<T>& all, std::vector<T> more) {
 }
 
 }  // namespace
+
+bool is_refusal(const Obstacle& one) {
+  return one.kind == Kind::both_names || (one.kind == Kind::too_few && one.detail == "refused");
+}
+
+bool is_refused(const Verdict& verdict) {
+  return verdict.answer == Answer::no && std::ranges::all_of(verdict.obstacles, is_refusal);
+}
 
 Obstacle obstacle(Kind kind, std::string name, std::string detail) {
   Obstacle one;

@@ -116,6 +116,10 @@ struct Verdict {
 // One node. What the pod itself holds there, if it is placed, is not free. Once `effort` has ended, nothing is tried:
 // not_tried, or `search` where it ended meanwhile.
 [[nodiscard]] Verdict fit(const Fleet& fleet, const Pod& pod, const NodeState& state, Effort* effort = nullptr);
+// Whether the scheduler may choose the node, whose agent then refuses the pod.
+[[nodiscard]] bool is_refused(const Verdict& verdict);
+// One of several obstacles for which an agent refuses a pod.
+[[nodiscard]] bool is_refusal(const Obstacle& obstacle);
 
 // All nodes, parallel to `states`. all_differ and claim_limit on one node that passes the pod's other rules end the
 // scheduling of the pod on all nodes (docs/dra.md#unmodified-pods).

@@ -64,8 +64,9 @@ struct Change {
   std::string to;
   std::string resource;
   std::string value;
-  bool exactly = false;  // fewer: of this number it was proved, of smaller ones not
-  int nodes = 1;         // on how many it was proved that it then fits; node is the first
+  std::string refused_on;  // another node that the scheduler may choose then, whose agent refuses the pod; "": none
+  bool exactly = false;    // fewer: of this number it was proved, of smaller ones not
+  int nodes = 1;           // on how many it was proved that it then fits; node is the first
   friend bool operator==(const Change&, const Change&) = default;
 };
 [[nodiscard]] std::string_view to_string(Change::Kind kind);
@@ -101,6 +102,8 @@ class Trials {
   // Whether the pod fits on `change.node` after it; unknown: it cannot be said, or it was not tried.
   [[nodiscard]] Answer outcome(const Change& change);
   [[nodiscard]] bool proves(const Change& change) { return outcome(change) == Answer::yes; }
+  // A node, of those with an obstacle of that kind now, whose agent refuses the pod after it; "": none is known.
+  [[nodiscard]] std::string refused_on(const Change& change, const std::vector<Verdict>& verdicts);
   void leave_off() { all_tried_ = false; }  // the caller does not try all candidates
   [[nodiscard]] bool all_tried() const { return all_tried_; }
   [[nodiscard]] int left() const { return left_; }  // negative: some were not tried
@@ -108,6 +111,7 @@ class Trials {
 
  private:
   Answer fit_after(const Change& change);
+  [[nodiscard]] std::vector<NodeState> copies_for(const Change& change) const;
 
   const Pod& pod_;
   const std::vector<NodeState>& states_;

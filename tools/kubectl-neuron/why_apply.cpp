@@ -272,12 +272,31 @@ Answer Trials::outcome(const Change& change) {
   return answer;
 }
 
-Answer Trials::fit_after(const Change& change) {
+std::vector<NodeState> Trials::copies_for(const Change& change) const {
   std::vector<NodeState> copies;
   for (const std::string& node : {change.node, change.to}) {
     const auto at = std::ranges::find(states_, node, [](const NodeState& one) { return one.node.name; });
     if (!node.empty() && at != states_.end()) copies.push_back(*at);
   }
+  return copies;
+}
+
+std::string Trials::refused_on(const Change& change, const std::vector<Verdict>& verdicts) {
+  Fleet rules = rules_;
+  Pod pod = pod_;
+  std::vector<NodeState> copies = copies_for(change);
+  if (copies.empty() || !apply(change, rules, pod, copies, effort_)) return "";
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    const std::string& node = states_[i].node.name;
+    if (node == change.node || std::ranges::none_of(verdicts[i].obstacles, is_refusal)) continue;
+    if (--left_ < 0 || is_over(effort_)) return "";
+    if (is_refused(fit(rules, pod, states_[i], effort_))) return node;
+  }
+  return "";
+}
+
+Answer Trials::fit_after(const Change& change) {
+  std::vector<NodeState> copies = copies_for(change);
   if (copies.empty()) return Answer::no;
   Fleet changed;
   const bool keeps_rules = change.kind == Kind::pods_ended || change.kind == Kind::pod_moved ||

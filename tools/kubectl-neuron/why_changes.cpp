@@ -33,6 +33,7 @@ class Finder {
     std::ranges::move(changes_of_pods(fleet_, pod_, states_, verdicts_, trials_), std::back_inserter(found_));
     try_fewer();
     if (found_.size() > kMostChanges) found_.resize(kMostChanges);
+    for (Change& one : found_) one.refused_on = trials_.refused_on(one, verdicts_);
     return {std::move(found_), trials_.all_tried(), trials_.tried()};
   }
 

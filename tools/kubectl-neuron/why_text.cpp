@@ -109,6 +109,7 @@ json json_of(const Change& one, bool as_counted) {
   if (!one.to.empty()) object["to"] = printable(one.to, 400);
   if (!one.resource.empty()) object["resource"] = printable(one.resource, 400);
   if (!one.value.empty()) object["value"] = printable(one.value, 400);
+  if (!one.refused_on.empty()) object["refused_on"] = printable(one.refused_on, 400);
   return object;
 }
 
@@ -167,9 +168,7 @@ std::vector<std::string> names_of_pods(const Change& change) {
   return names;
 }
 
-}  // namespace
-
-std::string words_of(const Change& change) {
+std::string step_of(const Change& change) {
   const std::string node = printable(change.node), value = printable(change.value);
   const std::vector<std::string> pods = names_of_pods(change);
   switch (change.kind) {
@@ -198,6 +197,14 @@ std::string words_of(const Change& change) {
   }
   const std::string what = change.resource == "claim" ? "devices in its claim" : printable(change.resource);
   return (change.exactly ? "exactly " : "at most ") + value + " " + what + fits_on(change);
+}
+
+}  // namespace
+
+std::string words_of(const Change& change) {
+  return step_of(change) + (change.refused_on.empty() ? ""
+                                                      : "; the scheduler may choose " + printable(change.refused_on) +
+                                                            " instead, where the agent refuses it");
 }
 
 namespace {

@@ -84,6 +84,19 @@ TEST(BothNames, AnotherLncOrTheNumberThatIsTheSameHardware) {
               AllOf(HasSubstr("exactly 2 aws.amazon.com/neuron: it then fits on a"), Not(HasSubstr("at most"))));
 }
 
+// The scheduler counts each name for itself, and so may choose a node with each device under one name.
+TEST(BothNames, ANodeThatRefusesThePodIsNamedBesideTheChange) {
+  Fleet fleet = nodes_of({"a", "b"});
+  fleet.nodes[1].capacity = fleet.nodes[1].allocatable = {{kNeuron, 12}, {kNeuronCore, 8}};
+  Pod pod = of_both_names(2, 4);
+  fleet.nodes[0].unschedulable = true;
+  const std::string text = text_of(fleet, pod);
+  EXPECT_THAT(text, HasSubstr("kubectl uncordon a; the scheduler may choose b instead, where the agent refuses it\n"));
+  EXPECT_THAT(why_json(asked(fleet, pod)), HasSubstr("\"refused_on\": \"b\""));
+  pod.node_selector = {{"kubernetes.io/hostname", "a"}};
+  EXPECT_THAT(text_of(fleet, pod), HasSubstr("kubectl uncordon a\n"));
+}
+
 TEST(TriedChanges, KindsThatWereNotTriedAreNotNamed) {
   const Fleet fleet = nodes_of({"a"});
   Pod two = waiting({{kNeuron, 10}});
