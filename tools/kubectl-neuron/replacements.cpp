@@ -49,10 +49,8 @@ constexpr std::string_view kPlain =
     "vpc.amazonaws.com wait waiting waits was were what when where which while whole will with within without "
     "dma hbm nc sram "
     "affinity affinity/selector anti-affinity bind blocked bound conflict controller count disrupted eligible "
-    "ephemeral "
-    "exclusive existing gate gates immediate many max never non-empty out-of-service persistent persistentvolumeclaims "
-    "ports "
-    "preemptionpolicy required rules satisfied unbound uninitialized unregistered volumes "
+    "ephemeral exclusive existing gate gates immediate many max never non-empty out-of-service persistent "
+    "persistentvolumeclaims ports preemptionpolicy required rules satisfied unbound uninitialized unregistered volumes "
     "wrong yet new deallocate still schedulable found victims helpful satisfy sufficient pressure evicted evicting";
 
 // Enumerations, types and reasons of the API, of the kubelet and of the scheduler.

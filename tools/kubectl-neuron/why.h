@@ -46,7 +46,7 @@ struct Explanation {
 // One step that lets the pod in, proved by fit() on a changed copy. Passive data.
 struct Change {
   enum class Kind : std::uint8_t {
-    pods_ended,  // pods: one or two
+    pods_ended,  // pods: at most 16, on `node`
     pod_moved,   // pods: one, from `node` to `to`, where it fits
     uncordon,    // node
     tolerate,    // value: the taint

@@ -209,9 +209,9 @@ TEST(PlacedPods, WhatAContainerWaitsForIsSaidAsItCame) {
   const Why begins = asked(fleet, placed("Running", {{"main", "ContainerCreating", ""}}));
   EXPECT_EQ(begins.summary, "it is on a, and not all of it runs: container main: ContainerCreating");
   EXPECT_EQ(exit_status(begins), 2);
-  Pod told = placed("Pending");
-  told.reason = "NodeBusy";
-  EXPECT_EQ(asked(fleet, told).summary, "it is on a and not running yet: NodeBusy");
+  Pod busy = placed("Pending");
+  busy.reason = "NodeBusy";
+  EXPECT_EQ(asked(fleet, busy).summary, "it is on a and not running yet: NodeBusy");
 }
 
 TEST(PlacedPods, TheNewestEventAboutAFailureIsSaidAsItCame) {
@@ -249,10 +249,10 @@ TEST(PlacedPods, AdviceNamesThePodAndTheContainer) {
   const Fleet fleet = nodes_of({"a"});
   EXPECT_THAT(text_of(fleet, placed("Running", {{"side", "CrashLoopBackOff", "back-off 5m0s"}})),
               HasSubstr("do: kubectl logs -n default p -c side --previous\n"));
-  Fleet told = fleet;
-  told.events = {
+  Fleet with_event = fleet;
+  with_event.events = {
       {"Pod", "default", "p", "BackOff", "Back-off restarting failed container main in pod p_default(1)", kTime, 1}};
-  EXPECT_THAT(text_of(told, placed("Pending")), HasSubstr("do: kubectl logs -n default p -c main --previous\n"));
+  EXPECT_THAT(text_of(with_event, placed("Pending")), HasSubstr("do: kubectl logs -n default p -c main --previous\n"));
 }
 
 TEST(RefusedPods, AnEmptyMessageLeavesNoColon) {
