@@ -193,7 +193,8 @@ Result<BackgroundProgram> start_program(const std::vector<std::string>& words) {
   };
   const int end = pipe.write_end.get();
   TRY_ASSIGN(const pid_t pid, fork_child([&] { return in_child([&](int) { return body(end); }, end, end); }));
-  return BackgroundProgram{std::make_unique<Child>(pid), std::move(pipe.read_end)};
+  auto child = std::make_unique<Child>(pid);
+  return BackgroundProgram{std::move(child), std::move(pipe.read_end)};
 }
 
 Result<std::string> find_helper(const std::string& name) {

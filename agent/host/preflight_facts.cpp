@@ -11,8 +11,6 @@
 namespace neuron::host {
 namespace {
 
-using preflight::PathState;
-
 constexpr std::size_t kMaxConfigBytes = std::size_t{256} << 10U;
 constexpr std::size_t kMaxMeminfoBytes = std::size_t{64} << 10U;
 constexpr std::size_t kMaxShownName = 120;

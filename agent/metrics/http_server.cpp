@@ -16,6 +16,7 @@
 #include <array>
 #include <csignal>
 #include <cstddef>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -306,9 +307,10 @@ void HttpServer::Loop::on_input(evbuffer* input, const evbuffer_cb_info* info, v
   std::array<evbuffer_iovec, 8> parts{};
   if (evbuffer_ptr_set(input, &at, info->orig_size, EVBUFFER_PTR_SET) != 0) return;
   const int count = evbuffer_peek(input, static_cast<ev_ssize_t>(info->n_added), &at, parts.data(), parts.size());
-  for (int i = 0; i < std::min<int>(count, parts.size()); ++i) {
-    const char* const bytes = static_cast<const char*>(parts[i].iov_base);
-    client->lines += static_cast<unsigned>(std::count(bytes, bytes + parts[i].iov_len, '\n'));
+  const auto filled = static_cast<std::size_t>(std::max(count, 0));
+  for (const evbuffer_iovec& part : std::span(parts).first(std::min(filled, parts.size()))) {
+    const char* const bytes = static_cast<const char*>(part.iov_base);
+    client->lines += static_cast<unsigned>(std::count(bytes, bytes + part.iov_len, '\n'));
   }
   if (client->lines <= kRequestLines || client->has_asked) return;
   static_cast<void>(evbuffer_drain(input, evbuffer_get_length(input)));

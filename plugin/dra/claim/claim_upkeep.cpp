@@ -95,24 +95,25 @@ Result<std::vector<std::string>> ClaimSweep::sweep() {
   const auto is_known = [&](const auto& one) { return view.records.contains(one.first); };
   std::erase_if(unlisted_, std::not_fn(is_known));
   std::erase_if(gone_since_, std::not_fn(is_known));
-  for (const auto& [uid, record] : view.records) {
-    const auto found = std::ranges::find_if(listed, [&](const auto& one) { return is_of(one, *record); });
-    const auto may_be_it = [&](const auto& one) { return one.cdi_id.empty() && has_devices(one, *record); };
-    if (found != listed.end() || (record->name.empty() && std::ranges::any_of(listed, may_be_it))) {
+  for (const auto& [uid, held] : view.records) {
+    const auto& record = *held;
+    const auto found = std::ranges::find_if(listed, [&](const auto& one) { return is_of(one, record); });
+    const auto may_be_it = [&](const auto& one) { return one.cdi_id.empty() && has_devices(one, record); };
+    if (found != listed.end() || (record.name.empty() && std::ranges::any_of(listed, may_be_it))) {
       unlisted_.erase(uid);
       gone_since_.erase(uid);
       // Of a claim that was rebuilt from its CDI file, whose devices all have CDI ids. If it fails, the next sweep
       // does.
-      if (record->name.empty() && found != listed.end()) (void)store_.set_name(uid, found->pod_namespace, found->claim);
+      if (record.name.empty() && found != listed.end()) (void)store_.set_name(uid, found->pod_namespace, found->claim);
       continue;
     }
-    if (!is_gone(*record, is_whole_list)) {
+    if (!is_gone(record, is_whole_list)) {
       gone_since_.erase(uid);
       continue;
     }
-    if (!is_unused(*node, *record)) continue;
-    TRY_ASSIGN(const bool is_released, store_.release_if(record));
-    if (is_released) released.push_back(record->shown());
+    if (!is_unused(*node, record)) continue;
+    TRY_ASSIGN(const bool is_released, store_.release_if(held));
+    if (is_released) released.push_back(record.shown());
   }
   return released;
 }
