@@ -70,7 +70,7 @@ inline constexpr std::size_t kTopSorts = 5;
 // Those whose name, node, type or condition has `filter` (lower case), in order. They live as long as `top`.
 [[nodiscard]] std::vector<const TopRow*> shown_rows(const Top& top, TopBy by, TopSort sort, const std::string& filter);
 
-inline constexpr const char* kTopSchema = "kubectl-neuron-top/1";
+inline constexpr const char* kTopFormat = "kubectl-neuron-top/1";
 
 // One line: sums, and all rows of the three kinds that pass the filter. `time_ms`: wall clock, since 1970.
 [[nodiscard]] std::string top_json(const Top& top, TopSort sort, const std::string& filter, std::int64_t time_ms);

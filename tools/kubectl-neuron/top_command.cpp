@@ -140,7 +140,7 @@ std::string top_json(const Top& top, TopSort sort, const std::string& filter, st
                                 {"all_devices", top.sum.has_report ? Json(top.sum.all_devices) : Json(nullptr)},
                                 {"all_cores", top.sum.has_report ? Json(top.sum.all_cores) : Json(nullptr)}},
                                top.sum);
-  const Json report = {{"schema", kTopSchema}, {"time_ms", time_ms},    {"read_at", top.read_at},
+  const Json report = {{"format", kTopFormat}, {"time_ms", time_ms},    {"read_at", top.read_at},
                        {"sum", sum},           {"nodes", nodes},        {"namespaces", namespaces},
                        {"pods", pods},         {"unknown", top.unknown}};
   return report.dump(-1, ' ', true, Json::error_handler_t::replace) + '\n';

@@ -162,7 +162,7 @@ TEST(Top, JsonHasAllRows) {
   const Top top = Sample().top();
   EXPECT_EQ(test::schema_file_violation("kubectl-neuron-top-1", top_json(top, TopSort::name, "", 5)), "");
   const auto json = nlohmann::json::parse(top_json(top, TopSort::name, "", 5));
-  EXPECT_EQ(json["schema"], kTopSchema);
+  EXPECT_EQ(json["format"], kTopFormat);
   EXPECT_EQ(json["nodes"].size(), 4U);
   EXPECT_EQ(json["namespaces"].size(), 3U);
   EXPECT_EQ(json["pods"].size(), 7U);
