@@ -18,10 +18,15 @@ _kubectl_neuron_files() {
 _kubectl_neuron() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words='' command=${COMP_WORDS[1]} bare=0
   local common='--from -n --namespace --context --kubeconfig --cluster --user --as --as-group --no-color -h --help --version'
-  local -a cluster=() ask=() # of kubectl for names
-  local at value
+  local -a cluster=() ask=() from=() # of kubectl for names, or of a dump: a column and what prints it
+  local at value dump=''
   for ((at = 2; at < COMP_CWORD; at++)); do
     case ${COMP_WORDS[at]} in
+      --from)
+        value=${COMP_WORDS[at + 1]}
+        [[ $value != = ]] || value=${COMP_WORDS[at + 2]}
+        ((at + 1 == COMP_CWORD)) || dump=${value/#\~\//$HOME/}
+        ;;
       -n | --namespace | --context | --kubeconfig | --cluster | --user | --as | --as-group)
         value=${COMP_WORDS[at + 1]}
         [[ $value != = ]] || value=${COMP_WORDS[at + 2]} # bash divides --context=c
@@ -86,6 +91,15 @@ _kubectl_neuron() {
       fi
       ;;
   esac
+  case "${dump:+${ask[*]}}" in # the names that the dump has
+    'get nodes'*) from=(1 nodes) ;;
+    'get pods'*) from=(2 pods "${cluster[@]}") ;;
+    'get namespaces'*) from=(1 pods -A) ;;
+  esac
+  if ((${#from[@]} > 0)); then
+    _kubectl_neuron_names "$current" < <(kubectl-neuron "${from[@]:1}" --from "$dump" -o csv 2>/dev/null | sed 1d | cut -d, -f "${from[0]}" | sort -u)
+    return
+  fi
   case "${ask[*]}" in
     '') mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current") ;;
     get\ *) _kubectl_neuron_names "$current" < <(kubectl "${cluster[@]}" "${ask[@]}" 2>/dev/null | sed 's,^[^/]*/,,') ;;

@@ -8,7 +8,7 @@ import os
 import subprocess
 import unittest
 
-from cluster_case import FAKE, NEURON, Case, cluster, node, pod
+from cluster_case import FAKE, NEURON, PROGRAM, Case, cluster, node, pod
 
 
 class Questions(Case):
@@ -132,6 +132,18 @@ class Completion(Case):
                                 env={**os.environ, "OUT": out})
         self.assertEqual(result.stderr, "")
         return result.stdout.strip()
+
+    def test_names_of_a_dump(self):
+        dump = os.path.join(self.place.name, "my dump")
+        self.assertEqual(self.run_it(cluster(), "dump", dump).returncode, 0)
+        os.symlink(PROGRAM, os.path.join(self.bin, "kubectl-neuron"))
+        script = os.path.join(os.path.dirname(FAKE), "..", "..", "tools", "completions", "kubectl_complete-neuron")
+        environment = {**os.environ, "PATH": self.bin + ":" + os.environ["PATH"], "FAKE_KUBECTL": "/nowhere"}
+        for words, wanted in ((["nodes", ""], ["n0", "n1", "n2"]), (["why", "w"], ["waiting"]), (["why", "-n", "other", ""], ["far"]),
+                              (["pods", "-n", ""], ["other", "team"])):
+            words = [words[0], "--from", dump, *words[1:]]
+            result = subprocess.run([script, *words], capture_output=True, text=True, timeout=30, check=False, env=environment)
+            self.assertEqual(result.stdout.split(), [*wanted, ":0"], result.stderr)
 
     def test_pods_and_nodes_come_from_the_cluster_of_the_flags(self):
         flags = ["-n", "red", "--context", "=", "c2", "--kubeconfig", "/k"]
