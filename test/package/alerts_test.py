@@ -137,6 +137,8 @@ def check_increases(root):
         counters = re.findall(r"(?:increase|rate)\((neuron_(?:agent|kernel_log)_\w+)", alert["expr"])
         if counters and "time() - neuron_agent_start_time_seconds" not in alert["expr"]:
             yield f"alert {name} does not see what {counters} counted before the first scrape after a start"
+        for series in re.findall(r"increase\((node_amazonefa_\w+)", alert["expr"]):
+            yield f"alert {name} does not see what {series} counts when the interface gets another holder: its series begins anew"
 
 
 def check_nothing(root):
