@@ -78,7 +78,7 @@ std::vector<std::string> unlisted_resources(const Fleet& fleet, const Pod& pod) 
   std::vector<std::string> all;
   for (const auto& [name, asked] : pod.general) {
     const bool is_known =
-        std::ranges::any_of(fleet.nodes, [&](const Node& node) { return node.general.contains(name); });
+        std::ranges::any_of(fleet.nodes, [&name = name](const Node& node) { return node.general.contains(name); });
     if (!is_known && is_listed_by_nodes_with_it(name)) all.push_back(name);
   }
   return all;
@@ -87,7 +87,7 @@ std::vector<std::string> unlisted_resources(const Fleet& fleet, const Pod& pod) 
 std::vector<std::string> uncounted_resources(const Fleet& fleet, const Pod& pod) {
   std::vector<std::string> all;
   for (const auto& [name, asked] : pod.general) {
-    const bool is_uncounted = std::ranges::any_of(fleet.nodes, [&](const Node& node) {
+    const bool is_uncounted = std::ranges::any_of(fleet.nodes, [&name = name](const Node& node) {
       return node.mode != Mode::none && !node.general.contains(name) && !is_listed_by_nodes_with_it(name);
     });
     if (is_uncounted || fleet.pods_partial) all.push_back(name);

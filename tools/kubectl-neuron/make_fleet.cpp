@@ -198,8 +198,8 @@ class Maker {
       if (is_first) lose(twice, printable(all[i].name));
     }
     if (twice.count == 0) return;
-    const auto rest = std::ranges::unique(all, {}, key_of);
-    all.erase(rest.begin(), rest.end());
+    const auto is_same = [&](const Object& one, const Object& other) { return key_of(one) == key_of(other); };
+    all.erase(std::unique(all.begin(), all.end(), is_same), all.end());
     say_unread(kind, counted(twice.count, "object") + " of the list of " + std::string(plural_of(kind)) +
                          (twice.count == 1 ? " is" : " are") + " there more than once: " + words_of(twice));
   }

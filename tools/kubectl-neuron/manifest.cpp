@@ -237,7 +237,7 @@ class Reader {
         const auto count = of_member(owner.count, object, key);
         if (!count) return fail(Error(count.error()).with_context(owner.full_name()));
         inner.count = *count;
-        TRY(find_pods(value, std::move(inner)));
+        TRY(find_pods(value, inner));
       }
       if (!value.is_array()) continue;
       for (const json& one : value) {

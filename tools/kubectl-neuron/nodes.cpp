@@ -61,8 +61,8 @@ std::vector<Row> rows_of(const Fleet& fleet) {
   const Asked asked = asked_by_node(fleet);
   std::vector<Row> rows;
   for (const Node& node : fleet.nodes) {
-    NodeCounts counts = count_node(node, asked);
-    if (has_hardware(node)) rows.push_back({&node, std::move(counts)});
+    const NodeCounts counts = count_node(node, asked);
+    if (has_hardware(node)) rows.push_back({&node, counts});
   }
   return rows;
 }

@@ -166,8 +166,8 @@ Fleet with_manifest(const Fleet& fleet, const Manifest& manifest) {
   }
   rules.claims.insert(rules.claims.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   std::ranges::stable_sort(rules.claims, {}, name_of);
-  const auto twice = std::ranges::unique(rules.claims, {}, name_of);
-  rules.claims.erase(twice.begin(), twice.end());
+  const auto is_same = [&](const Claim& one, const Claim& other) { return name_of(one) == name_of(other); };
+  rules.claims.erase(std::unique(rules.claims.begin(), rules.claims.end(), is_same), rules.claims.end());
   return rules;
 }
 

@@ -42,7 +42,7 @@ struct Manifest {
 struct Count {
   std::optional<int> pods = 0;  // nullopt: not known whether there is one; or, without `least`, not counted
   bool least = false;           // there may be more: not all was tried or could be read, or counting ended at the bound
-  friend bool operator==(const Count& one, const std::optional<int>& pods) { return one.pods == pods; }
+  friend bool operator==(const Count& one, const std::optional<int>& number) { return one.pods == number; }
 };
 
 struct NodeCount {
