@@ -239,7 +239,7 @@ bool is_instance_type(std::string_view name) {
   if (name.empty() || core::find_instance_type(name) != nullptr) return true;
   constexpr std::size_t kLongestFamily = 8;
   const std::size_t point = name.find('.');
-  if (point == std::string_view::npos || point > kLongestFamily) return false;
+  if (point > kLongestFamily) return false;  // or there is none
   const std::string_view size = name.substr(point + 1);
   return size == "large" || (size.ends_with("xlarge") && is_digits(size.substr(0, size.size() - 6)));
 }
