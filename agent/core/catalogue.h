@@ -57,7 +57,7 @@ struct InstanceType {
   std::vector<NumaFacts> numa;       // ascending; at least one entry
 };
 
-// Properties of every chip of a family, in all instance types (docs/reference/topology.md#instance-types).
+// Properties of every device of a family, in all instance types (docs/reference/topology.md#instance-types).
 struct FamilyFacts {
   int physical_cores = 0;
   int default_lnc = 1;

@@ -25,7 +25,7 @@ class NodeUnits {
   NodeUnits(model::SnapshotPtr renumbered, const NodeUnits& scanned);
 
   [[nodiscard]] const model::Snapshot& snapshot() const { return *snapshot_; }
-  // The LNC that a runtime reads which starts now: opt/aws/neuron/logical_nc_config, else the chip's default.
+  // The LNC that a runtime reads which starts now: opt/aws/neuron/logical_nc_config, else the device's default.
   // nullopt: unknown. Differs from the snapshot's while held cores keep their numbers.
   [[nodiscard]] std::optional<int> runtime_lnc() const { return runtime_lnc_; }
   [[nodiscard]] const allocator::NodeTopology& topology() const { return topology_; }

@@ -32,11 +32,11 @@ using Maybe = std::optional<Sourced<T>>;
 enum class ProblemKind {
   file,               // a file, link or folder that cannot be read, or whose text makes no sense
   health_file,        // the same of a file that a device's health rests on (agent/health/signals.h)
-  lnc_file,           // opt/aws/neuron/logical_nc_config: not read, not understood, or not for these chips
+  lnc_file,           // opt/aws/neuron/logical_nc_config: not read, not understood, or not for these devices
   no_device,          // the driver is loaded but shows no device
   unknown_layout,     // the driver's sysfs layout is unknown
   absent_neighbours,  // a device names neighbours that are not there; `detail` is their list, "3,7"
-  missing_signals,    // health files that no device of a chip shows though the driver should have them
+  missing_signals,    // health files that no device of a family shows though the driver should have them
   unanswered,         // a part of the scan that has not returned; it has no path
 };
 

@@ -152,7 +152,7 @@ struct HostScan {
   DriverLayout layout = DriverLayout::none;
   Maybe<int> lnc;                     // physical cores per logical core, 1 or 2: opt/aws/neuron/logical_nc_config,
                                       // else assumed by family (2 on Trainium2/3, else 1); nullopt: neither
-  bool lnc_is_unread = false;         // that file never was read by this process, and may be there: on chips with a
+  bool lnc_is_unread = false;         // that file never was read by this process, and may be there: on devices with a
                                       // choice of LNC none is assumed
   std::vector<NeuronDevice> devices;  // ascending index; holes are normal
   std::vector<EfaInterface> efas;     // ascending BDF

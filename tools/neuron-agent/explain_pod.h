@@ -95,7 +95,7 @@ void add_held_interfaces(ExplainFacts& facts);
 // The pod must be one of the allocations.
 [[nodiscard]] ExplainedPod explain_pod(const ExplainFacts& facts, std::string_view pod_namespace, std::string_view pod);
 
-// Whether the health is a fault to report: a chip without signals is none.
+// Whether the health is a fault to report: a device without signals is none.
 [[nodiscard]] bool is_fault(const model::Health& health);
 
 // Whether a unit of the pod is unhealthy here or for the kubelet, unknown to this node, or farther away than necessary.
