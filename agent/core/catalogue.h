@@ -94,10 +94,10 @@ struct DeviceGroupIds {
   friend bool operator==(const DeviceGroupIds&, const DeviceGroupIds&) = default;
 };
 
-// Of a device by its index; nullopt where AWS has no table for the type, or the index is not in it. Pure.
+// Group ids of a device, by its index; nullopt where AWS has no table for the type, or the index is not in it. Pure.
 [[nodiscard]] std::optional<DeviceGroupIds> device_group_ids(const InstanceType& type, int device);
 
-// Of an interface: those of a device whose nearest interface it is; nullopt: no such device. Pure.
+// Group ids of an interface: those of a device whose nearest interface it is; nullopt: no such device. Pure.
 [[nodiscard]] std::optional<DeviceGroupIds> device_group_ids(const InstanceType& type, const model::Bdf& efa);
 
 }  // namespace neuron::core

@@ -53,7 +53,7 @@ inline constexpr std::uint64_t kMoreThanAnyMemory = std::uint64_t{1} << 50U;
 // in the device's problems. `scan` has the values of complete().
 void forget_impossible_memory(model::HostScan& scan);
 
-// The same for a sample; the devices' memory is from `scan`, the machine's from the sample.
+// Removes impossible values from a sample too; the devices' memory is from `scan`, the machine's from the sample.
 void forget_impossible_memory(model::UsageSample& sample, const model::HostScan& scan);
 
 // Adds to a sum, which becomes unknown when one part is, or on overflow.

@@ -37,7 +37,7 @@ class NodeUnits {
   // Errors: invalid_argument, naming the id and how ids look.
   [[nodiscard]] Result<int> unit_of(model::Resource resource, std::string_view id) const;
 
-  // Of a logical core the worst of its physical ones; of a device as a whole.
+  // The worst health among a logical core's physical cores; for a whole device, the device's.
   [[nodiscard]] const model::Health& health_of(model::Resource resource, int unit) const;
   [[nodiscard]] std::vector<int> numa_of(model::Resource resource, int unit) const;  // empty: unknown
 

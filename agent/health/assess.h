@@ -14,7 +14,7 @@
 #include "agent/model/health.h"
 #include "agent/model/snapshot.h"
 
-// From a scan to an assessed node: last values, completion, verdicts (docs/reference/driver.md#health-signals). The
+// Turns a scan into an assessed node: last values, completion, verdicts (docs/reference/driver.md#health-signals). The
 // agent and all tools use it. Pure: memory and time are arguments.
 namespace neuron::health {
 

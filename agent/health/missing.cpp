@@ -39,7 +39,7 @@ bool shows(const NeuronDevice& device, const CoreSignal& signal) {
   return has_value(device, signal) || has_problem(device, signal.path);
 }
 
-// Of one driver, devices of one family show the same files: what half of them have, each should have.
+// With one driver, all devices of a family show the same files: what half of them have, each should have.
 template <typename Signal>
 bool usual(const std::vector<const NeuronDevice*>& devices, const Signal& signal) {
   const auto having = static_cast<std::size_t>(

@@ -34,7 +34,7 @@ using Families = unsigned;
   return 1U << static_cast<unsigned>(family);
 }
 
-// Where a file is to be found.
+// The drivers and families that have a file.
 struct Lifetime {
   DriverRelease since;                                     // the first driver that has it
   DriverRelease until{999, 0, 0};                          // the first one without it

@@ -14,7 +14,7 @@
 // unreadable or malformed. It never stands for zero.
 namespace neuron::model {
 
-// Where a value comes from. `assumed` values are the official per-instance tables (agent/core/catalogue.h), used only
+// The source of a value. `assumed` values are the official per-instance tables (agent/core/catalogue.h), used only
 // where the host reports nothing, and shown as such.
 enum class Origin { live, assumed };
 
@@ -82,7 +82,7 @@ enum class Family { inferentia, inferentia2, trainium1, trainium2, trainium3 };
 [[nodiscard]] std::string_view to_string(
     Family family);  // "Inferentia", "Inferentia2", "Trainium1", "Trainium2", "Trainium3"
 [[nodiscard]] std::optional<Family> parse_family(std::string_view device_name);  // the same texts
-// Of vendor 1d0f: docs/reference/driver.md#pci-ids-and-limits.
+// The family of a PCI device id of vendor 1d0f: docs/reference/driver.md#pci-ids-and-limits.
 [[nodiscard]] std::optional<Family> family_of_pci_id(std::uint16_t device_id);
 
 // One process that has a device open. The driver (ioctl 7, or a recorded answer) provides all members; proc/<pid>/fd
@@ -190,7 +190,7 @@ struct EfaInterface {
   // Admin commands the device never answered: sys/class/infiniband/<name>/hw_counters/no_completion_cmds, in old
   // drivers ports/1/hw_counters/; since the driver was bound
   std::optional<std::uint64_t> no_completion_cmds;
-  // The same of drivers before r1.14, whose counter cannot be read any more once the queue is closed (ENODEV)
+  // The admin queue is closed, with drivers before r1.14: their counter cannot be read after that (ENODEV).
   bool admin_queue_closed = false;
   // dddd:bb of the PCI parent, port or host bridge (docs/reference/topology.md#trn2-eight-switches); "" when unknown
   std::string switch_key;

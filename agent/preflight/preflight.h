@@ -38,7 +38,7 @@ struct Finding {
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 
-// Of a file or directory.
+// The state of a file or directory.
 enum class PathState { absent, present, unknown };
 
 // An RDMA device other than an EFA interface.
