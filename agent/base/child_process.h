@@ -66,8 +66,8 @@ struct ChildOutcome {
                                                std::size_t max_bytes);
 
 // Runs `body` in a forked child, for work on this process's data (an unpacked root, a captured request) or without a
-// program to start. `body` receives the descriptor for its output; standard output and error are the errors. It writes
-// no core file. As fork_child(): one thread only.
+// program to start, with the ends and errors of run_program(). `body` receives the descriptor for its output; standard
+// output and error are the errors. It writes no core file. As fork_child(): one thread only.
 [[nodiscard]] Result<ChildOutcome> run_in_child(const std::function<int(int)>& body, std::chrono::milliseconds budget,
                                                 std::size_t max_bytes);
 

@@ -70,7 +70,7 @@ std::string_view take_until(std::string_view& rest, char separator);
 // line or on a terminal. Idempotent.
 [[nodiscard]] std::string printable(std::string_view text, std::size_t max_bytes = 120);
 
-// The same, without a copy where nothing has to change.
+// Makes a line printable as printable() does, without a copy where nothing has to change.
 [[nodiscard]] std::string printable_line(std::string line, std::size_t max_bytes);
 
 // Levenshtein distance, in bytes. Takes time of the product of the lengths and memory of the second: callers bound

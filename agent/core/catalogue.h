@@ -69,7 +69,7 @@ struct FamilyFacts {
 // The type of that exact name ("ml." prefix of SageMaker is ignored), or nullptr. Static lifetime, any thread.
 [[nodiscard]] const InstanceType* find_instance_type(std::string_view name);
 
-// The same. Errors: invalid_argument, with the name and similar ones.
+// find_instance_type() for a name that a user gave. Errors: invalid_argument, with the name and similar ones.
 [[nodiscard]] Result<const InstanceType*> instance_type_called(std::string_view name);
 
 // All types, in the order of the reference tables. Static lifetime.

@@ -53,7 +53,7 @@ inline constexpr std::uint64_t kMoreThanAnyMemory = std::uint64_t{1} << 50U;
 // in the device's problems. `scan` has the values of complete().
 void forget_impossible_memory(model::HostScan& scan);
 
-// Removes impossible values from a sample too; the devices' memory is from `scan`, the machine's from the sample.
+// Treats a sample alike; the devices' memory is from `scan`, the machine's from the sample.
 void forget_impossible_memory(model::UsageSample& sample, const model::HostScan& scan);
 
 // Adds to a sum, which becomes unknown when one part is, or on overflow.

@@ -26,7 +26,7 @@ inline constexpr std::size_t kMaxObjectBytes = std::size_t{2} << 20U;  // above 
 // nlohmann's accessors it does not throw where a value has another type. Pure.
 [[nodiscard]] const nlohmann::json* member_of(const nlohmann::json& value, std::initializer_list<const char*> names);
 
-// The same, as a string; "" where it is absent or no string. Pure.
+// That member as a string; "" where it is absent or no string. Pure.
 [[nodiscard]] std::string text_of(const nlohmann::json& value, std::initializer_list<const char*> names);
 
 // Fields of foreign JSON that may be missing or of another type. member: a null where `object` is no object or lacks

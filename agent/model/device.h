@@ -55,7 +55,7 @@ struct ReadProblem {
 [[nodiscard]] std::string sentence(const ReadProblem& problem);
 [[nodiscard]] std::vector<std::string> sentences(const std::vector<ReadProblem>& problems);  // in their order
 
-// Whether a device or interface was there when the machine was last looked at.
+// Whether a device or interface was there when the machine was last scanned.
 enum class Presence {
   present,
   vanished,       // it was, and is not any more: it keeps its place, with the facts that do not change
@@ -76,7 +76,7 @@ struct Bdf {
 // "dddd:bb:ss.f", hexadecimal, lower or upper case; short form "bb:ss.f" means domain 0. Anything else: nullopt.
 [[nodiscard]] std::optional<Bdf> parse_bdf(std::string_view text);
 
-// Chip families; what the driver calls device_name. Decided by info/architecture/device_name, else by PCI id.
+// Device families: the driver's device_name. Decided by info/architecture/device_name, else by PCI id.
 enum class Family { inferentia, inferentia2, trainium1, trainium2, trainium3 };
 
 [[nodiscard]] std::string_view to_string(

@@ -32,10 +32,10 @@ class PodResourcesClient {
   // than 16 MiB).
   void list(std::chrono::milliseconds deadline, Done done);
 
-  // Calls GetAllocatableResources, which changes nothing in the kubelet and may be called at any time.
+  // Starts one GetAllocatableResources as list() does; it changes nothing in the kubelet and may be called at any time.
   void allocatable(std::chrono::milliseconds deadline, AllocatableDone done);
 
-  // The same, blocking until the answer or the deadline.
+  // Block until the answer or the deadline.
   [[nodiscard]] Result<std::vector<model::Allocation>> list(std::chrono::milliseconds deadline);
   [[nodiscard]] Result<model::Allocatable> allocatable(std::chrono::milliseconds deadline);
 

@@ -148,7 +148,7 @@ class Allocations {
   // node does not have are skipped.
   void reconcile(const ShownAllocations& shown) EXCLUDES(mutex_);
 
-  // As of the last reconcile(): see Ledger.
+  // State of the last reconcile(): see Ledger.
   [[nodiscard]] bool needs_newer_checkpoint() const EXCLUDES(mutex_);
 
   // The list to advertise now, empty when there is nothing to register; nullopt before the first snapshot.

@@ -337,7 +337,7 @@ void ServedResources::run_due(const Admissions::Progress& before) {
   const bool published = due.lists && publish_changed();
   if (!published && due.same_list) publish_again();
   if (due.lists || due.same_list) parts_.admissions.lists_sent();
-  // As of `now`: an answer that went out since the newest call was looked at is newer than the question.
+  // As of `now`: an answer that went out since the newest call was checked is newer than the question.
   if (due.holders) holders_.ask(now);
   if (check_.due(now)) parts_.kubelet.ask_allocatable(now);
 }

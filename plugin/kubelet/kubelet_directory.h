@@ -100,7 +100,7 @@ class KubeletDirectory {
     std::optional<LoopEnd> end{};  // the agent has to end: another one holds the lock, the mount is dead, or it failed
   };
 
-  // What to do while another agent of this mode holds the lock.
+  // Behaviour while another agent of this mode holds the lock.
   enum class WhenServed {
     end,
     wait,  // for its end, as long as this one has not served: from then on it has sockets of its own

@@ -121,7 +121,7 @@ class DeviceSearch {
   const ClaimConstraint* against_all_ = nullptr;
 };
 
-// What a request consumes of each capacity of a shared device, its own or all of it; nullopt: it asks for one that the
+// A request's consumption of each capacity of a shared device, its own or all of it; nullopt: it asks for one that the
 // device lacks, or a quantity is not understood. For a device that is not shared: {} where it is large enough.
 [[nodiscard]] std::optional<std::map<std::string, std::int64_t>> consumption(const ClaimRequest& wish, const Pool& pool,
                                                                              const SliceDevice& device);

@@ -11,7 +11,7 @@
 #include "tools/kubectl-neuron/fleet.h"
 
 // Whether a pod fits on a node as the fleet is: the arithmetic of the scheduler, the kubelet and the agent. Volumes,
-// priorities and the other things that a scheduler weighs are not looked at, processor time and memory where they were
+// priorities and the other things that a scheduler weighs are not considered, processor time and memory where they were
 // counted (count_general). Pure.
 namespace neuron::fleet {
 
@@ -176,7 +176,7 @@ struct SingleNames {  // devices and cores of containers that ask for one of the
 inline constexpr std::int64_t kWholeUnit = 1000;  // thousandths
 // Fills NodeState::general of states that are parallel to the fleet's nodes.
 void count_general(const Fleet& fleet, std::vector<NodeState>& states);
-// What the pod takes of the node's general resources: also "pods".
+// The node's general resources that the pod takes: also "pods".
 [[nodiscard]] Amounts general_amounts(const Pod& pod);
 [[nodiscard]] std::vector<Obstacle> general_obstacles(const Pod& pod, const NodeState& state);
 // The number of such pods for which the node's general resources suffice; nullopt: any number.
@@ -186,7 +186,7 @@ void take_general(const Pod& pod, std::int64_t pods, NodeState& state);
 [[nodiscard]] std::vector<std::string> unlisted_resources(const Fleet& fleet, const Pod& pod);
 // Resources that the pod asks for, and that some node with hardware does not list, or hidden pods may hold.
 [[nodiscard]] std::vector<std::string> uncounted_resources(const Fleet& fleet, const Pod& pod);
-// Rules that could keep the pod, which runs or waits, off nodes and are not looked at: its own and those of placed
+// Rules that could keep the pod, which runs or waits, off nodes and are not checked: its own and those of placed
 // pods.
 [[nodiscard]] std::vector<std::string> uncounted_rules(const Fleet& fleet, const Pod& pod);
 

@@ -166,7 +166,7 @@ struct Why {
   std::vector<Change> changes;
   bool all_tried = true;                 // of the changes
   std::set<Change::Kind> tried;          // kinds of them, also in vain
-  std::vector<std::string> not_counted;  // rules and resources that could keep it off, and are not looked at
+  std::vector<std::string> not_counted;  // rules and resources that could keep it off, and are not checked
   bool as_counted = false;               // of the changes: that, or what the scheduler names besides, stays
   std::optional<std::vector<Placement>> placements;
 };

@@ -99,7 +99,7 @@ class TreeWriter {
   // wrote are followed among the parents of `path`.
   void file(std::string_view path, std::string_view text, mode_t mode = 0444);
 
-  // Writes files of one line, given without its line feed.
+  // file() for files of one line, given without its line feed.
   void line(std::string_view path, std::string_view text, mode_t mode = 0444) { lines("", {{path, text, mode}}); }
   void lines(const std::string& folder, std::initializer_list<LineFile> files);
 

@@ -22,7 +22,7 @@ namespace neuron::pods {
 [[nodiscard]] Result<std::vector<model::Allocation>> query_pods(const std::string& socket,
                                                                 std::chrono::milliseconds deadline);
 
-// Runs another program in the place of `neuron-agent pods`; it gets the socket and the milliseconds.
+// query_pods() with another program in the place of `neuron-agent pods`; it gets the socket and the milliseconds.
 [[nodiscard]] Result<std::vector<model::Allocation>> query_pods_with(std::vector<std::string> command,
                                                                      const std::string& socket,
                                                                      std::chrono::milliseconds deadline);

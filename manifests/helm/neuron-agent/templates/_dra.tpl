@@ -92,7 +92,7 @@ nodeAffinity:
 podAntiAffinity:
   requiredDuringSchedulingIgnoredDuringExecution:
     # Beside AWS's device plugin, and our own while it still ends: two that serve the same devices never overlap. One term for both:
-    # with two, a pod that waits is looked at again only when a pod ends that matches both of them.
+    # with two, a pod that waits is considered again only when a pod ends that matches both of them.
     - topologyKey: kubernetes.io/hostname
       namespaceSelector: {}
       labelSelector:
