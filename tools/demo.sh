@@ -89,7 +89,7 @@ ask_quietly() {
 say "This is what a Kubernetes node with AWS Trainium does when neuron-agent runs on it." \
   "Everything below is real except the hardware and the kubelet."
 
-step "A node: trn1.32xlarge, 16 Trainium chips in a 4x4 torus and 8 EFA interfaces"
+step "A node: trn1.32xlarge, 16 Trainium devices in a 4x4 torus and 8 EFA interfaces"
 show "$bin/neuron-sim" node "$host" --instance-type trn1.32xlarge
 show "$bin/neuron-ls" --root "$host"
 
@@ -105,24 +105,24 @@ say "\$ neuron-agent run --root host --kubelet-dir kubelet --scan-interval 200ms
 ask "wait neuron=16 neuroncore=32 efa=8" "reached"
 ask "show" "aws.amazon.com/neuron"
 
-step "A pod asks for 4 chips and 2 network interfaces"
+step "A pod asks for 4 devices and 2 network interfaces"
 say "It gets four neighbours of the torus and the interfaces nearest to them. Cores are numbered" \
-  "from 0 over the chips that the container sees, as the Neuron runtime counts." ""
+  "from 0 over the devices that the container sees, as the Neuron runtime counts." ""
 ask "pod train neuron=4 efa=2" "NEURON_RT_VISIBLE_CORES=0-7"
 
 step "A second pod asks for two single cores"
-say "Chips and cores are the same silicon: what the first pod holds is not offered again." ""
+say "A device and its cores are the same hardware: what the first pod holds is not offered again." ""
 ask "pod serve neuroncore=2" "NEURON_RT_VISIBLE_CORES=0-1"
 ask "wait neuron=15 neuroncore=24" "reached"
 ask "show" "aws.amazon.com/neuron"
 
-step "A chip fails"
+step "A device fails"
 show "$bin/neuron-sim" set "$host" neuron9 sram_ecc_uncorrected=1
 ask "wait neuron=14" "reached"
-say "" "Ten whole chips are left. A pod that would need the failed one is refused:" ""
+say "" "Ten healthy devices are free. A pod that asks for 11 is refused:" ""
 ask "pod large neuron=11" "refused"
 
-step "The chip is repaired, and offered again"
+step "The device is repaired, and offered again"
 show "$bin/neuron-sim" set "$host" neuron9 heal
 ask "wait neuron=15" "reached"
 

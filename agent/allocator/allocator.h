@@ -7,7 +7,7 @@
 
 #include "agent/model/snapshot.h"
 
-// Which units a container should get. Pure: no clock, no I/O, deterministic. The order of preference is in
+// Chooses the units of a container. Pure: no clock, no I/O, deterministic. The order of preference is in
 // docs/allocation.md.
 namespace neuron::allocator {
 
@@ -35,8 +35,8 @@ struct NodeTopology {
   bool line = false;
 };
 
-// From a completed scan: neighbours and NUMA as they stand; nearest EFAs by the official table of the instance type
-// unless the live PCI addresses contradict it, else by equal PCI parent, else by NUMA node.
+// Makes the topology from a completed scan: neighbours and NUMA nodes as scanned; nearest EFAs by the official table of
+// the instance type unless the live PCI addresses contradict it, else by equal PCI parent, else by NUMA node.
 [[nodiscard]] NodeTopology make_topology(const model::HostScan& scan);
 
 // One question. All ids are integers: device index, global core id, or position in NodeTopology::efas. Bad input gives
@@ -114,8 +114,9 @@ struct Choice {
 // Cores whose numbers are one range as the runtime in the container counts: the last cores of the first device, whole
 // devices, the first cores of the last device. `why` says so when no such range was left.
 [[nodiscard]] Choice choose_cores(const NodeTopology& topology, const ChooseRequest& request);
-// With prefer_devices: each of them gets its nearest before any gets a second. Without: the EFAs of a set of
-// free_devices that choose_devices would give, else those on the fewest NUMA nodes and switches.
+// With prefer_devices, takes the nearest interface of each of these devices before a second one of any. Without, takes
+// the interfaces of the set of free_devices that choose_devices would choose, else those on the fewest NUMA nodes and
+// switches.
 [[nodiscard]] Choice choose_efas(const NodeTopology& topology, const ChooseRequest& request);
 
 // The reason of a choice made elsewhere, worked out from its ids: for programs that see an answer of the agent
@@ -128,9 +129,9 @@ struct Choice {
 [[nodiscard]] Reason explain_efas(const NodeTopology& topology, const ChooseRequest& request,
                                   const std::vector<int>& chosen);
 
-// The largest part of the free units that one container could still have: the measure of fragmentation.
-// The most of the `free` devices that the chooser would give as a set that the runtime takes: an aligned group of a
-// torus, a run of a ring or line, all of them where the fabric has no such shapes or is not known. 0: none is free.
+// The measures of fragmentation: the largest part of the free units that one container could still get. Of `free`
+// devices: the largest set that the chooser would return and the runtime accepts, which is an aligned group of a torus,
+// a run of a ring or line, or all of them where the fabric has no such shapes or is unknown. 0: none is free.
 [[nodiscard]] int largest_of_devices(const NodeTopology& topology, const std::vector<int>& free);
 
 // The most of the `free` cores that are one range as the runtime in a container counts.

@@ -182,7 +182,7 @@ struct Limit {
 [[nodiscard]] Mask pick_within(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size,
                                const Limit& limit);
 
-// Of sets that are connected, best_subset; 0 when there is none, or only worse ones than `limit`.
+// best_subset among connected sets; 0 when there is none, or none better than `limit`.
 [[nodiscard]] Mask connected_subset(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size,
                                     const Score& limit);
 
@@ -206,7 +206,7 @@ struct Question {
 // Fills what `reason` says about the devices touched.
 void describe_devices(Reason& reason, const DeviceGraph& graph, const Rater& rater, Mask devices);
 
-// Of `efas`, those that are the nearest of one of the devices.
+// Counts the `efas` that are the nearest interface of one of the devices.
 [[nodiscard]] int nearest_of(const DeviceGraph& graph, const std::vector<int>& efas, Mask devices);
 
 // A choice that carries its reason in both forms.

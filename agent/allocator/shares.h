@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-// Which cores the shares of a claim are: the scheduler says of each only its device and how many cores it has
+// Chooses the cores of a claim's shares: the scheduler fixes only the device of each share and its number of cores
 // (docs/dra-partitions.md#shares). Pure: no clock, no I/O, deterministic.
 namespace neuron::allocator {
 

@@ -65,9 +65,9 @@ struct ChildOutcome {
 [[nodiscard]] Result<ChildOutcome> run_program(const std::vector<std::string>& words, std::chrono::milliseconds budget,
                                                std::size_t max_bytes);
 
-// The same with `body` in a forked child, for work on this process's data (an unpacked root, a captured request) or
-// without a program to start. `body` receives the descriptor for its output; standard output and
-// error are the errors. It writes no core file. As fork_child(): one thread only.
+// Runs `body` in a forked child, for work on this process's data (an unpacked root, a captured request) or without a
+// program to start, with the ends and errors of run_program(). `body` receives the descriptor for its output; standard
+// output and error are the errors. It writes no core file. As fork_child(): one thread only.
 [[nodiscard]] Result<ChildOutcome> run_in_child(const std::function<int(int)>& body, std::chrono::milliseconds budget,
                                                 std::size_t max_bytes);
 

@@ -89,7 +89,7 @@ inline constexpr std::uint64_t kMostDescriptors = 65536;
 // Raises the soft limit to the hard one, to kMostDescriptors at most; never lowers it. Child processes inherit it.
 DescriptorLimit raise_descriptor_limit();
 
-// Where a server listens. Passive data.
+// The address on which a server listens. Passive data.
 struct ListenAddress {
   std::string host;        // an IPv4 or IPv6 address without brackets; "": every address, of either kind
   std::uint16_t port = 0;  // 0: any that is free

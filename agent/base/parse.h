@@ -36,7 +36,7 @@ namespace neuron {
 // Takes the text before the first `separator`, and the separator, off the front of `rest`; all of it if there is none.
 std::string_view take_until(std::string_view& rest, char separator);
 
-// With a-z in the place of A-Z, whatever the locale.
+// Replaces A-Z by a-z, whatever the locale.
 [[nodiscard]] std::string lower_ascii(std::string_view text);
 
 // A set of non-negative integers in the kernel's list form, "0-3,8,10-11". Output ascending, without duplicates.
@@ -70,7 +70,7 @@ std::string_view take_until(std::string_view& rest, char separator);
 // line or on a terminal. Idempotent.
 [[nodiscard]] std::string printable(std::string_view text, std::size_t max_bytes = 120);
 
-// The same, without a copy where nothing has to change.
+// Makes a line printable as printable() does, without a copy where nothing has to change.
 [[nodiscard]] std::string printable_line(std::string line, std::size_t max_bytes);
 
 // Levenshtein distance, in bytes. Takes time of the product of the lengths and memory of the second: callers bound
@@ -87,7 +87,7 @@ std::string_view take_until(std::string_view& rest, char separator);
 // for secrets. Implemented here so that programs without TLS need no libcrypto.
 [[nodiscard]] std::array<std::uint8_t, 32> sha256(std::string_view data);
 
-// The same as 64 lower case hexadecimal digits.
+// SHA-256 as 64 lower case hexadecimal digits.
 [[nodiscard]] std::string sha256_hex(std::string_view data);
 
 }  // namespace neuron

@@ -119,7 +119,8 @@ class BackgroundReader {
 // once. Thread-safe.
 class BoundedCalls {
  public:
-  // Of a call that was given up; on any thread, must not block, never after the destructor. Empty: nothing is called.
+  // Reports calls that were abandoned; on any thread, must not block, never after the destructor. Empty: nothing is
+  // called.
   struct Events {
     std::function<void()> hangs;      // it is the only one
     std::function<void()> came_back;  // none is left
@@ -203,7 +204,7 @@ auto BoundedCalls::run(Call call, std::chrono::milliseconds budget) const
   return std::nullopt;
 }
 
-// From any thread to the main thread's poll loop.
+// Passes events from any thread to the main thread's poll loop.
 template <typename Event>
 class EventQueueOf {
  public:

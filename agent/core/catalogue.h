@@ -57,7 +57,7 @@ struct InstanceType {
   std::vector<NumaFacts> numa;       // ascending; at least one entry
 };
 
-// Properties of every chip of a family, in all instance types (docs/reference/topology.md#instance-types).
+// Properties of every device of a family, in all instance types (docs/reference/topology.md#instance-types).
 struct FamilyFacts {
   int physical_cores = 0;
   int default_lnc = 1;
@@ -69,7 +69,7 @@ struct FamilyFacts {
 // The type of that exact name ("ml." prefix of SageMaker is ignored), or nullptr. Static lifetime, any thread.
 [[nodiscard]] const InstanceType* find_instance_type(std::string_view name);
 
-// The same. Errors: invalid_argument, with the name and similar ones.
+// find_instance_type() for a name that a user gave. Errors: invalid_argument, with the name and similar ones.
 [[nodiscard]] Result<const InstanceType*> instance_type_called(std::string_view name);
 
 // All types, in the order of the reference tables. Static lifetime.
@@ -94,10 +94,10 @@ struct DeviceGroupIds {
   friend bool operator==(const DeviceGroupIds&, const DeviceGroupIds&) = default;
 };
 
-// Of a device by its index; nullopt where AWS has no table for the type, or the index is not in it. Pure.
+// Group ids of a device, by its index; nullopt where AWS has no table for the type, or the index is not in it. Pure.
 [[nodiscard]] std::optional<DeviceGroupIds> device_group_ids(const InstanceType& type, int device);
 
-// Of an interface: those of a device whose nearest interface it is; nullopt: no such device. Pure.
+// Group ids of an interface: those of a device whose nearest interface it is; nullopt: no such device. Pure.
 [[nodiscard]] std::optional<DeviceGroupIds> device_group_ids(const InstanceType& type, const model::Bdf& efa);
 
 }  // namespace neuron::core

@@ -178,7 +178,7 @@ void keep_devices(HostScan& scan, std::map<int, NeuronDevice>& before) {
     if (known && (place_is_unread || was_left_out(scan, {Kind::driver, device.index}))) {
       fill_place(device, known.mapped());
     }
-    if (device.serial_all_ones && known) device.serial = known.mapped().serial;  // of the chip that left the bus
+    if (device.serial_all_ones && known) device.serial = known.mapped().serial;  // of the device that left the bus
     before[device.index] = device;
   }
   const Presence presence = was_left_out(scan, {Kind::devices})   ? Presence::not_answering
@@ -265,10 +265,10 @@ HostScan complete(HostScan scan) {
   const InstanceType* type = find_instance_type(scan.instance_type);
   for (NeuronDevice& device : scan.devices) complete_device(device, scan, type);
   const auto lnc = default_lnc(scan, type);
-  // The default is a chip's maximum: cores are joined only where it is 2.
+  // The default is a family's maximum: cores are joined only where it is 2.
   if (scan.lnc && lnc && scan.lnc->value > *lnc) {
     scan.problems.push_back({model::ProblemKind::lnc_file, "opt/aws/neuron/logical_nc_config",
-                             "asks for LNC " + std::to_string(scan.lnc->value) + ", but these chips support only " +
+                             "asks for LNC " + std::to_string(scan.lnc->value) + ", but these devices support only " +
                                  std::to_string(*lnc) + "; it is ignored"});
     scan.lnc.reset();
   }

@@ -37,9 +37,9 @@ void keep_last_seen(model::HostScan& scan, SeenBefore& before);
 // Fills values that the host does not show from the catalogue, marked `assumed`: neighbours (also when the driver
 // blanked them because a device is missing; a non-empty live list is kept), numa_node and cpus (only where
 // numa_is_known), physical_cores, memory_bytes, lnc, and bdf where bdf_is_stable. Never overwrites a live value,
-// except for an LNC that the chips do not support: it is ignored, with a line of problems. No LNC is assumed for chips
-// with a choice while its file is unread (HostScan::lnc_is_unread). Unknown instance types: only
-// what the family fixes (core count, memory, LNC). A NUMA node that the machine does not have is not assumed. Calls
+// except for an LNC that the devices do not support: it is ignored, with a line of problems. No LNC is assumed for
+// devices with a choice while its file is unread (HostScan::lnc_is_unread). Unknown instance types: only what the
+// family fixes (core count, memory, LNC). A NUMA node that the machine does not have is not assumed. Calls
 // forget_impossible_memory().
 [[nodiscard]] model::HostScan complete(model::HostScan scan);
 
@@ -53,7 +53,7 @@ inline constexpr std::uint64_t kMoreThanAnyMemory = std::uint64_t{1} << 50U;
 // in the device's problems. `scan` has the values of complete().
 void forget_impossible_memory(model::HostScan& scan);
 
-// The same for a sample; the devices' memory is from `scan`, the machine's from the sample.
+// Treats a sample alike; the devices' memory is from `scan`, the machine's from the sample.
 void forget_impossible_memory(model::UsageSample& sample, const model::HostScan& scan);
 
 // Adds to a sum, which becomes unknown when one part is, or on overflow.

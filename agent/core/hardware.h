@@ -97,11 +97,11 @@ using PoolName = std::variant<DeviceName, CoreName, GroupName, EfaName, NodeName
 [[nodiscard]] Hardware hardware_of(const PoolName& name, const model::HostScan& host);
 
 // Hardware that a holder may have by a name alone, whatever `host` shows of it and under any LNC: devices that `host`
-// lacks too, and of a core its places under every LNC of the chips. Nothing that the node cannot have.
+// lacks too, and of a core its places under every LNC of the devices. Nothing that the node cannot have.
 [[nodiscard]] Hardware possible_hardware_of(const PoolName& name, const model::HostScan& host);
 
-// The same by the global id of a logical core; `lnc`: under which it was given, nullopt = not known. Empty where the
-// core count is unknown.
+// Possible hardware of a logical core, by its global id; `lnc`: the LNC under which it was allocated, nullopt = not
+// known. Empty where the core count is unknown.
 [[nodiscard]] Hardware possible_hardware_of(int core, std::optional<int> lnc, const model::HostScan& host);
 
 // The indices of the named devices, also those that `host` lacks, in the name's order. Empty for an interface, and for

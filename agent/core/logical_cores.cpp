@@ -153,7 +153,7 @@ std::optional<int> lnc_in_use(const NumberingEvidence& evidence, const model::Ho
                                  : may_assume ? std::optional(chip->default_lnc)
                                               : std::nullopt;
   if (!physical || !chip || evidence.given.empty()) return now;
-  std::vector<int> possible;  // 2 only where the chip knows it, which is where it is the default
+  std::vector<int> possible;  // 2 only where the device supports it, which is where it is the default
   for (int lnc = 1; lnc <= std::min(chip->default_lnc, *physical); ++lnc) {
     if (fits(evidence, *physical / lnc, device_limit(host))) possible.push_back(lnc);
   }

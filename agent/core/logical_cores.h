@@ -56,7 +56,7 @@ struct NumberingEvidence {
   std::optional<int> highest_listed;  // of the core ids that the kubelet last took as healthy
 };
 
-// Every LNC that the node's chips can have: 1, or 1 and 2; both where the chips are not known.
+// Every LNC that the node's devices can have: 1, or 1 and 2; both where the devices are not known.
 [[nodiscard]] std::vector<int> possible_lncs(const model::HostScan& host);
 
 // One more than the highest device index that the node may have.
@@ -69,7 +69,7 @@ struct NumberingEvidence {
 // The LNC with which `evidence` fits this node: every container's ids lie on the devices it got, and none lies beyond
 // the last device. Of several the largest, as with a smaller one higher ids would have been listed; but where no listed
 // id is known, what `host` says now, if that fits. Without evidence, or when nothing fits: what `host` says now, else
-// the chip's default, unless the file that sets it is unread. nullopt: not known.
+// the device's default, unless the file that sets it is unread. nullopt: not known.
 [[nodiscard]] std::optional<int> lnc_in_use(const NumberingEvidence& evidence, const model::HostScan& host);
 
 }  // namespace neuron::core

@@ -8,9 +8,10 @@
 #include "agent/base/result.h"
 #include "agent/model/resource.h"
 
-// Which devices a node offers under which names. The scheduler counts `neuron` and `neuroncore` separately though they
-// are the same hardware; where every device is offered under one name only, both of its counts are exact. A node with a
-// `split` offers some devices as cores and all others whole (docs/resources.md#one-name-or-two). Pure.
+// Decides which devices a node offers under which resource names. The scheduler counts `neuron` and `neuroncore`
+// separately though they are the same hardware; where every device is offered under one name only, both of its counts
+// are exact. A node with a `split` offers some devices as cores and all others whole
+// (docs/resources.md#one-name-or-two). Pure.
 namespace neuron::core {
 
 // The devices that a split node offers as cores. The node need not have all of them.

@@ -23,8 +23,8 @@ struct Election {
   std::string action;        // remediation; "" for none
 };
 
-// Of a scan, assessed or not. Devices are missing by the table of the instance type; whether one has been reset is
-// known where its file `reset` may be read (by root).
+// The state of the election in a scan, assessed or not. The table of the instance type shows which devices are missing;
+// the file `reset` shows whether one has been reset, where it may be read (by root).
 [[nodiscard]] Election election_of(const model::HostScan& scan);
 
 }  // namespace neuron::core

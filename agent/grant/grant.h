@@ -25,7 +25,7 @@ class NodeUnits {
   NodeUnits(model::SnapshotPtr renumbered, const NodeUnits& scanned);
 
   [[nodiscard]] const model::Snapshot& snapshot() const { return *snapshot_; }
-  // The LNC that a runtime reads which starts now: opt/aws/neuron/logical_nc_config, else the chip's default.
+  // The LNC that a runtime reads which starts now: opt/aws/neuron/logical_nc_config, else the device's default.
   // nullopt: unknown. Differs from the snapshot's while held cores keep their numbers.
   [[nodiscard]] std::optional<int> runtime_lnc() const { return runtime_lnc_; }
   [[nodiscard]] const allocator::NodeTopology& topology() const { return topology_; }
@@ -37,7 +37,7 @@ class NodeUnits {
   // Errors: invalid_argument, naming the id and how ids look.
   [[nodiscard]] Result<int> unit_of(model::Resource resource, std::string_view id) const;
 
-  // Of a logical core the worst of its physical ones; of a device as a whole.
+  // The worst health among a logical core's physical cores; for a whole device, the device's.
   [[nodiscard]] const model::Health& health_of(model::Resource resource, int unit) const;
   [[nodiscard]] std::vector<int> numa_of(model::Resource resource, int unit) const;  // empty: unknown
 

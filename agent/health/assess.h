@@ -14,13 +14,13 @@
 #include "agent/model/health.h"
 #include "agent/model/snapshot.h"
 
-// From a scan to an assessed node: last values, completion, verdicts (docs/reference/driver.md#health-signals). The
+// Turns a scan into an assessed node: last values, completion, verdicts (docs/reference/driver.md#health-signals). The
 // agent and all tools use it. Pure: memory and time are arguments.
 namespace neuron::health {
 
 // ---- Signal files that should give a value and do not, by health/signals.h and by what other devices show
 
-// Expected files that no device of one chip family shows.
+// Expected files that no device of one family shows.
 struct MissingFiles {
   model::Family family = model::Family::trainium1;
   std::vector<std::string> devices;  // "neuron0", those that are there
@@ -46,8 +46,8 @@ struct MissingFiles {
 [[nodiscard]] std::string folder_of(const model::NeuronDevice& device);
 
 // Files without a value on which the verdict on `device` rests: those that could not be read or were malformed
-// (NeuronDevice::problems), then those that are missing although this driver has them on this chip or half of the
-// devices of the same chip show them. Without missing_everywhere(). `scan` as it was before evaluate(). Empty is
+// (NeuronDevice::problems), then those that are missing although this driver has them on this family or half of the
+// devices of the same family show them. Without missing_everywhere(). `scan` as it was before evaluate(). Empty is
 // normal.
 [[nodiscard]] std::vector<model::ReadProblem> unread_signals(const model::HostScan& scan,
                                                              const model::NeuronDevice& device);
@@ -141,7 +141,7 @@ struct AssessMemory {
 struct Assessment {
   model::HostScan host;               // completed, with vanished hardware in its place, and with all health
   std::vector<DeviceBasis> bases;     // parallel to host.devices
-  std::vector<MissingFiles> missing;  // files that no device of a chip family shows though its driver should
+  std::vector<MissingFiles> missing;  // files that no device of a device family shows though its driver should
 };
 
 // core::keep_last_seen, core::complete and evaluate on a scan taken at `now`, completed or not. `missing` is named in

@@ -105,7 +105,7 @@ class KernelErrors {
 };
 
 // A hang of collectives counts against a device for so long: the cause is mostly another node, and the log has no line
-// for its end. Other errors count until the driver is loaded again or the chip is replaced.
+// for its end. Other errors count until the driver is loaded again or the device is replaced.
 inline constexpr std::chrono::minutes kHangHolds{10};
 
 struct KernelFaults {

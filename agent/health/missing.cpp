@@ -39,7 +39,7 @@ bool shows(const NeuronDevice& device, const CoreSignal& signal) {
   return has_value(device, signal) || has_problem(device, signal.path);
 }
 
-// Of one driver, devices of one chip show the same files: what half of them have, each should have.
+// With one driver, all devices of a family show the same files: what half of them have, each should have.
 template <typename Signal>
 bool usual(const std::vector<const NeuronDevice*>& devices, const Signal& signal) {
   const auto having = static_cast<std::size_t>(
@@ -52,7 +52,7 @@ bool on_none(const std::vector<const NeuronDevice*>& devices, const Signal& sign
   return std::ranges::none_of(devices, [&](const NeuronDevice* device) { return shows(*device, signal); });
 }
 
-// Where it is unknown whether this chip has the files of a generation, one file decides for the others.
+// Where it is unknown whether this family has the files of a generation, one file decides for the others.
 bool shown_by_its_generation(const std::vector<const NeuronDevice*>& devices, const DeviceSignal& signal,
                              std::optional<DriverRelease> release, std::optional<model::Family> family) {
   const auto same = [&](const DeviceSignal& other) {

@@ -142,9 +142,9 @@ inline constexpr Reason kNoPeerMemory{code::kNoPeerMemory, HealthState::degraded
 // "sram, hbm"
 [[nodiscard]] std::string joined(const std::vector<std::string>& words);
 
-// Of several verdicts on one unit, taken one after the other, the one to report: `found` gives way to a graver state,
-// and to an equally grave one that only another instance cures, since a milder action would hide that. Else the first
-// stays.
+// Keeps the gravest of several verdicts on one unit, which are passed one after the other. `next` replaces `found` when
+// its state is graver, or when the states are equal and only a replaced instance cures `next`, since a milder action
+// would hide that. Otherwise `found` stays.
 void keep_graver(model::Health& found, std::optional<model::Health> next);
 
 }  // namespace neuron::health

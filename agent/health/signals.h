@@ -9,8 +9,8 @@
 #include "agent/health/reasons.h"
 #include "agent/model/host_scan.h"
 
-// The table of the driver's signal files (docs/reference/driver.md#health-signals): path, drivers and chips that have
-// them, meaning, weight for health, and reason (health/reasons.h). The reader, the health policy, the checks and
+// The table of the driver's signal files (docs/reference/driver.md#health-signals): path, drivers and families that
+// have them, meaning, weight for health, and reason (health/reasons.h). The reader, the health policy, the checks and
 // docs/health.md use it. Pure.
 namespace neuron::health {
 
@@ -28,18 +28,18 @@ struct DriverRelease {
 // sysfs layout unknown from this release on (docs/reference/driver.md#driver-versions).
 inline constexpr DriverRelease kFilesMoved{2, 31, 7};
 
-// Sets of chip families, a bit each.
+// Sets of device families, a bit each.
 using Families = unsigned;
 [[nodiscard]] constexpr Families family_bit(model::Family family) {
   return 1U << static_cast<unsigned>(family);
 }
 
-// Where a file is to be found.
+// The drivers and families that have a file.
 struct Lifetime {
   DriverRelease since;                                     // the first driver that has it
   DriverRelease until{999, 0, 0};                          // the first one without it
-  Families families = ~0U;                                 // chips that certainly have it
-  Families perhaps = 0;                                    // chips that may have it
+  Families families = ~0U;                                 // families that certainly have it
+  Families perhaps = 0;                                    // families that may have it
   model::DriverLayout layout{model::DriverLayout::stats};  // the layout that its presence proves
 };
 
@@ -102,8 +102,8 @@ struct CoreSignal {
 [[nodiscard]] std::optional<DriverRelease> release_of(std::string_view version,
                                                       std::span<const model::NeuronDevice> devices);
 
-// Whether that driver certainly has the file for such a chip, or may have it. An unknown chip certainly has none; an
-// unknown driver may have all.
+// Whether that driver certainly has the file for such a family, or may have it. An unknown family certainly has none;
+// an unknown driver may have all.
 [[nodiscard]] bool must_be_there(const Lifetime& life, std::optional<DriverRelease> release,
                                  std::optional<model::Family> family);
 [[nodiscard]] bool may_be_there(const Lifetime& life, std::optional<DriverRelease> release,
@@ -117,7 +117,7 @@ enum class HbmForm {
   either,  // packed or a plain count of uncorrectable errors, depending on firmware that sysfs does not show
 };
 
-// `either` where driver or chip is unknown.
+// `either` where driver or family is unknown.
 [[nodiscard]] HbmForm hbm_form(std::optional<DriverRelease> release, std::optional<model::Family> family);
 
 // Replaces the numbers of mem_ecc_uncorrected and mem_ecc_repairable_uncorrected by the counts; a packed number stays

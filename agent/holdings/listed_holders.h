@@ -37,7 +37,7 @@ class ListedHolders {
   using IsKept = std::function<bool(const model::Allocation&)>;
   void set_listed(const std::vector<model::Allocation>& answer, const IsKept& is_kept, SteadyTime asked_at);
 
-  // As of the newest answer, and what it left out and may still last. The listed first, in their order.
+  // Holders in the newest answer, and those that it left out but may still exist. The listed first, in their order.
   [[nodiscard]] const std::vector<model::Allocation>& held() const { return held_; }
   [[nodiscard]] bool is_whole() const { return whole_; }  // the newest answer shows the own pod; false before the first
   [[nodiscard]] bool in_doubt() const;                    // something of held() was not in the newest answer: ask again

@@ -14,7 +14,7 @@
 // thread. Every error is data_corrupt with a reason that does not name the path; the caller puts it in front.
 namespace neuron::host {
 
-// The driver registers at most 64 devices with at most 8 cores each; cores leave room for a future chip.
+// The driver registers at most 64 devices with at most 8 cores each; cores leave room for a future device.
 inline constexpr int kMaxDevices = 64;
 inline constexpr int kMaxCores = 32;
 

@@ -25,8 +25,8 @@ class EfaReader {
                                                       const model::MayRead& may_read,
                                                       std::vector<model::ReadProblem>& host_problems);
 
-  // Of the newest read, for LastSeen: efa_classes when a list or a link of the classes failed, efa for an
-  // interface that was not read for want of descriptors or memory.
+  // Parts that the newest read could not read, for LastSeen: efa_classes when a list or a link of the classes failed,
+  // efa for an interface that was not read for want of descriptors or memory.
   [[nodiscard]] const std::vector<model::ScanPart>& unread() const { return unread_; }
 
  private:

@@ -54,7 +54,7 @@ class FsRoot {
   // without data); internal (the driver failed the read). The message names the path.
   [[nodiscard]] Result<std::string> read_attribute(std::string_view path) const;
 
-  // The same for files up to `max_bytes`, as is, read to the end; data_corrupt when larger.
+  // Reads a file of up to `max_bytes`, as is, to the end. Errors: as read_attribute(); data_corrupt when it is larger.
   [[nodiscard]] Result<std::string> read_file(std::string_view path, std::size_t max_bytes) const;
 
   // Calls `see` with each name in a directory except "." and "..", unsorted, until it returns false; for directories of

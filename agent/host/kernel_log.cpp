@@ -122,8 +122,7 @@ Result<KernelLogReader::Part> KernelLogReader::open() {
   struct stat info {};
   if (::fstat(fd->get(), &info) != 0) return fail(error_from_errno(errno, kPath));
   if (!S_ISREG(info.st_mode) && !S_ISCHR(info.st_mode)) {
-    return fail(ErrorCode::invalid_argument,
-                std::string(kPath) + ": neither the kernel's device nor a file of its records");
+    return fail(ErrorCode::invalid_argument, std::string(kPath) + ": neither a character device nor a regular file");
   }
   source_ = S_ISREG(info.st_mode) ? Source::file : Source::device;
   fd_ = *std::move(fd);

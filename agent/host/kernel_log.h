@@ -25,7 +25,7 @@ using SeeRecord = std::function<void(const health::KernelRecord&)>;
 // the oldest record, gives none twice. One thread at a time.
 class KernelRecords {
  public:
-  // As read(2), with -errno for an error.
+  // Reads like read(2), but returns -errno for an error.
   using Read = std::function<ssize_t(std::span<char>)>;
 
   static constexpr std::size_t kMaxRecordBytes = 8192;  // with head and dictionary: CONSOLE_EXT_LOG_MAX of the kernel

@@ -189,7 +189,7 @@ void read_lnc(const FsRoot& root, LastTexts& last, HostScan& scan) {
   scan.lnc_is_unread = !last.contains(kPath);
   if (!failure) return;
   if (scan.lnc_is_unread) {
-    failure->detail += "; chips with a choice of LNC are not offered before it has been read";
+    failure->detail += "; devices with a choice of LNC are not offered before it has been read";
   }
   failure->kind = model::ProblemKind::lnc_file;
   note_problem(scan.problems, kMaxHostProblems, *std::move(failure));

@@ -53,7 +53,7 @@ class PciInventory {
   [[nodiscard]] Change refresh(const FsRoot& root);
 
   [[nodiscard]] const std::vector<PciFunction>& amazon_functions() const { return functions_; }  // ascending BDF
-  // The chip of all Neuron functions when they agree; one driver serves one architecture only.
+  // The family of all Neuron functions when they agree; one driver serves one architecture only.
   [[nodiscard]] std::optional<model::Family> common_family() const;
   [[nodiscard]] bool was_read() const { return was_read_; }                     // the list, since this was made
   [[nodiscard]] bool list_failed() const { return list_problem_.has_value(); }  // the newest refresh

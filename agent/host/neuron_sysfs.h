@@ -26,9 +26,9 @@ namespace neuron::host {
                                                                   std::optional<std::uint64_t> limit = std::nullopt);
 
 // Reads one Neuron device through a handle on its directory that stays open. After the first read only files that exist
-// are read, and those that this driver has on this chip (health/signals.h). Follows core folders that come or go, since
-// the driver may still be making the device. Make a new reader when the driver, the inventory or the id of the device's
-// entry changes. One thread at a time; may block inside a hung driver.
+// are read, and those that this driver has on this family (health/signals.h). Follows core folders that come or go,
+// since the driver may still be making the device. Make a new reader when the driver, the inventory or the id of the
+// device's entry changes. One thread at a time; may block inside a hung driver.
 class NeuronDeviceReader {
  public:
   // `root` need only live for the call. `driver_version`: sys/module/neuron/version, "" when unknown. Errors: not_found

@@ -24,13 +24,12 @@ struct ArchiveBounds {
 // TemporaryDirectory, which is removed with the object or the process: below $TMPDIR if set, else /dev/shm if it has
 // the room, else /tmp. Hand directory() to FsRoot::open, and keep the object as long as that is used.
 //
-// When everything in the archive is below one folder ("node-17/sys/…") other than sys, proc, dev, opt and neuron-ioctl,
-// that folder is the root. An archive is foreign input. It is refused when it is incomplete, exceeds a bound, holds an
+// If one folder ("node-17/sys/…") other than sys, proc, dev, opt and neuron-ioctl contains the whole archive, that
+// folder is the root. An archive is foreign input. It is refused when it is incomplete, exceeds a bound, holds an
 // absolute path or "..", names a file twice, or holds a link that leads out of it. An absolute link starts at the
 // archive's root and becomes relative. Links are made last, so that nothing is written through one. Device nodes become
 // empty files, which is enough for the readers; FIFOs and sockets are left out. Owners, modes and times are ignored:
 // files are 0600, folders 0700.
-//
 // Movable. open() blocks on files; any thread.
 class RootSource {
  public:

@@ -215,7 +215,7 @@ NeuronDevice Scanner::read_device(int index, const model::MayRead& may_read, Hos
   std::optional<Error> shortage;
   NeuronDevice device = read_sysfs(index, known, shortage);
   if (known.serial && device.serial && *known.serial != *device.serial) {
-    known = {};  // another chip under the same number
+    known = {};  // another device under the same number
     device = read_sysfs(index, known, shortage);
   }
   if (device.serial) known.serial = device.serial;

@@ -38,8 +38,9 @@ class Scanner {
     // Ask hwloc for HostScan::numa_nodes and for NUMA nodes that PCI lacks. Off in neuron-ls and neuron-top.
     bool with_topology = true;
     bool with_processes = true;  // processes from driver answers
-    // Where the driver does not answer, with_processes takes them from proc/<pid>/fd (host/proc_files.h), which reads
-    // every process: for interactive tools. On a live machine a pause of 200 times its duration follows each search.
+    // Users of the devices. Where the driver does not answer, with_processes reads them from proc/<pid>/fd
+    // (host/proc_files.h), which means every process: for interactive tools. On a live machine each search is followed
+    // by a pause of 200 times its duration.
     bool with_device_users = false;
     // dev/kmsg (host/kernel_log.h), once there are devices.
     KernelLogUse kernel_log = KernelLogUse::none;

@@ -26,7 +26,7 @@ inline constexpr std::size_t kMaxObjectBytes = std::size_t{2} << 20U;  // above 
 // nlohmann's accessors it does not throw where a value has another type. Pure.
 [[nodiscard]] const nlohmann::json* member_of(const nlohmann::json& value, std::initializer_list<const char*> names);
 
-// The same, as a string; "" where it is absent or no string. Pure.
+// That member as a string; "" where it is absent or no string. Pure.
 [[nodiscard]] std::string text_of(const nlohmann::json& value, std::initializer_list<const char*> names);
 
 // Fields of foreign JSON that may be missing or of another type. member: a null where `object` is no object or lacks
@@ -69,10 +69,10 @@ struct WatchLine {
 [[nodiscard]] Result<ListPage> parse_list_page(std::string_view text);
 [[nodiscard]] Result<WatchLine> parse_watch_line(std::string_view line);
 
-// Of Kubernetes' quantities those that a 64-bit integer can hold: "8", "96Gi", "2k", "1e3", "4000m"; else nullopt.
+// Parses a Kubernetes quantity: "8", "96Gi", "2k", "1e3", "4000m"; nullopt: not a whole number of 64 bits.
 [[nodiscard]] std::optional<std::int64_t> parse_quantity(std::string_view text);
-// In thousandths, rounded up, also of fractions: "1.5", "500m", "10n"; what is more than fits is the largest number.
-// nullopt: no quantity, or a negative one.
+// Parses a quantity in thousandths, rounded up, also fractions: "1.5", "500m", "10n"; a larger value than fits is the
+// largest number. nullopt: no quantity, or a negative one.
 [[nodiscard]] std::optional<std::int64_t> parse_thousandths(std::string_view text);
 // "96Gi" where it is a multiple of a binary unit, in the greatest such unit; else decimal digits. Pure.
 [[nodiscard]] std::string quantity_text(std::int64_t value);
@@ -92,8 +92,8 @@ struct ServerVersion {
 // The answer to /version: by gitVersion, else by major and minor ("36+"). Errors: data_corrupt. Pure.
 [[nodiscard]] Result<ServerVersion> parse_server_version(std::string_view answer);
 
-// The same by a call, which every service account may make (system:discovery, system:public-info-viewer). Errors: also
-// those of Api::call and body_of(). Blocks as calls do; any thread.
+// Asks the server for its version, which every service account may do (system:discovery, system:public-info-viewer).
+// Errors: also those of Api::call and body_of(). Blocks as calls do; any thread.
 [[nodiscard]] Result<ServerVersion> server_version(Api& api);
 
 }  // namespace neuron::kube

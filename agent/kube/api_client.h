@@ -24,7 +24,7 @@ namespace neuron::kube {
 
 struct ClientLimits {
   HttpLimits http{.deadline = std::chrono::seconds(10), .max_bytes = std::size_t{8} << 20U};
-  // Of all callers together. The start of a node full of pods fits into the burst.
+  // Limits for all callers together. The start of a node full of pods fits into the burst.
   double calls_per_second = 20;
   int burst = 50;
   int at_once = 8;                         // without streams; each has a TLS connection, which takes time and memory

@@ -60,8 +60,8 @@ class Connection {
   [[nodiscard]] Result<HttpAnswer> call(const ClusterAccess& access, const HttpRequest& request,
                                         const HttpLimits& limits, const std::stop_token& stop);
 
-  // As kube::Api::stream. An end without an error (on_line, stop, the server, idleness) gives the status alone,
-  // 200 where it was stopped before it had begun.
+  // Implements kube::Api::stream. An end without an error (on_line, stop, the server, idleness) returns the status
+  // alone, 200 where it was stopped before it had begun.
   [[nodiscard]] Result<HttpAnswer> stream(const ClusterAccess& access, const HttpRequest& request,
                                           const HttpLimits& limits, const OnLine& on_line, const std::stop_token& stop);
 

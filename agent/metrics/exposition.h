@@ -70,8 +70,8 @@ struct MetricsInput {
   // The two newest samples, for rates; null before the first. The same one twice: no rates.
   std::shared_ptr<const model::UsageSample> before;
   std::shared_ptr<const model::UsageSample> now;
-  // Of `now`, when this was gathered; without `now` the time since a sample was first asked for; nullopt: none was.
-  // Beyond kOldestUsage (agent/metrics/families.h) the samples are not used.
+  // Age of the sample `now`, when this was gathered; without `now` the time since a sample was first requested;
+  // nullopt: none was. Samples older than kOldestUsage (agent/metrics/families.h) are not used.
   std::optional<std::chrono::duration<double>> usage_age;
   // Holdings of the device plugin and of claims. Holding::shown_as is "namespace/pod/container"; "": not known yet.
   std::shared_ptr<const std::vector<holdings::Holding>> holdings;

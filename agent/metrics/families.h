@@ -120,7 +120,7 @@ class FamilySet {
 // `labels` and `more`: with(common, {{"usage_type", "user"}}).
 [[nodiscard]] Labels with(const Labels& labels, Labels more);
 
-// Which container holds a core, a device or an interface, as labels. Copies what it needs; immutable.
+// Labels of the container that holds a core, a device or an interface. Copies what it needs; immutable.
 class HolderLabels {
  public:
   explicit HolderLabels(const std::vector<holdings::Holding>& holdings);

@@ -46,7 +46,7 @@ class TlsIdentity {
   [[nodiscard]] ssl_st* new_session(SteadyTime now);
 
  private:
-  // Of the path's target: differs when the file was replaced.
+  // Identifies the file at the end of the path: differs when it was replaced.
   struct Stamp {
     std::uint64_t device = 0;
     std::uint64_t inode = 0;

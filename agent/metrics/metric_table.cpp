@@ -69,7 +69,7 @@ constexpr auto kDevices = std::to_array<Metric>({
     {"neuron_device_unhealthy_components", gauge, "", Held::yes,
      "Components of a device that the driver reports as unhealthy",
      "`stats/hardware/health_status/unhealthy_components`, driver from 2.30.2"},
-    {"neuron_device_memory_bytes", gauge, "", Held::yes, "Memory of a device", "the tables of the chips"},
+    {"neuron_device_memory_bytes", gauge, "", Held::yes, "Memory of a device", "the tables of the device families"},
     {"neuron_device_memory_used_bytes", gauge, "", Held::yes, "Device memory in use on all cores of a device",
      "`neuron_core<M>/stats/memory_usage/device_mem/total`"},
     {"neuron_device_host_memory_used_bytes", gauge, "kind", Held::yes, "Host memory in use for a device, by kind",

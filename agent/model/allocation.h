@@ -24,8 +24,8 @@ struct Allocation {
   // One of the claim's CDI ids, as its driver gave it: "k8s.neuron.aws.com/claim=<uid>-neuron-device-3". PodResources
   // has no uid of a claim. "": it has none, as a claim whose devices have no nodes.
   std::string cdi_id{};
-  // Of a claim: `ids` are for admin access (agent/core/hardware.h), so the container holds none of them. A device of
-  // an admin claim that has no CDI id, as an interface, is not distinguished and counts as held.
+  // True for a claim with admin access (agent/core/hardware.h): the container holds none of its `ids`. A device of an
+  // admin claim that has no CDI id, as an interface, is not distinguished and counts as held.
   bool admin_access = false;
   friend bool operator==(const Allocation&, const Allocation&) = default;
 };

@@ -14,7 +14,7 @@
 // unreadable or malformed. It never stands for zero.
 namespace neuron::model {
 
-// Where a value comes from. `assumed` values are the official per-instance tables (agent/core/catalogue.h), used only
+// The source of a value. `assumed` values are the official per-instance tables (agent/core/catalogue.h), used only
 // where the host reports nothing, and shown as such.
 enum class Origin { live, assumed };
 
@@ -32,11 +32,11 @@ using Maybe = std::optional<Sourced<T>>;
 enum class ProblemKind {
   file,               // a file, link or folder that cannot be read, or whose text makes no sense
   health_file,        // the same of a file that a device's health rests on (agent/health/signals.h)
-  lnc_file,           // opt/aws/neuron/logical_nc_config: not read, not understood, or not for these chips
+  lnc_file,           // opt/aws/neuron/logical_nc_config: not read, not understood, or not for these devices
   no_device,          // the driver is loaded but shows no device
   unknown_layout,     // the driver's sysfs layout is unknown
   absent_neighbours,  // a device names neighbours that are not there; `detail` is their list, "3,7"
-  missing_signals,    // health files that no device of a chip shows though the driver should have them
+  missing_signals,    // health files that no device of a family shows though the driver should have them
   unanswered,         // a part of the scan that has not returned; it has no path
 };
 
@@ -55,7 +55,7 @@ struct ReadProblem {
 [[nodiscard]] std::string sentence(const ReadProblem& problem);
 [[nodiscard]] std::vector<std::string> sentences(const std::vector<ReadProblem>& problems);  // in their order
 
-// Whether a device or interface was there when the machine was last looked at.
+// Whether a device or interface was there when the machine was last scanned.
 enum class Presence {
   present,
   vanished,       // it was, and is not any more: it keeps its place, with the facts that do not change
@@ -76,13 +76,13 @@ struct Bdf {
 // "dddd:bb:ss.f", hexadecimal, lower or upper case; short form "bb:ss.f" means domain 0. Anything else: nullopt.
 [[nodiscard]] std::optional<Bdf> parse_bdf(std::string_view text);
 
-// Chip families; what the driver calls device_name. Decided by info/architecture/device_name, else by PCI id.
+// Device families: the driver's device_name. Decided by info/architecture/device_name, else by PCI id.
 enum class Family { inferentia, inferentia2, trainium1, trainium2, trainium3 };
 
 [[nodiscard]] std::string_view to_string(
     Family family);  // "Inferentia", "Inferentia2", "Trainium1", "Trainium2", "Trainium3"
 [[nodiscard]] std::optional<Family> parse_family(std::string_view device_name);  // the same texts
-// Of vendor 1d0f: docs/reference/driver.md#pci-ids-and-limits.
+// The family of a PCI device id of vendor 1d0f: docs/reference/driver.md#pci-ids-and-limits.
 [[nodiscard]] std::optional<Family> family_of_pci_id(std::uint16_t device_id);
 
 // One process that has a device open. The driver (ioctl 7, or a recorded answer) provides all members; proc/<pid>/fd
@@ -190,7 +190,7 @@ struct EfaInterface {
   // Admin commands the device never answered: sys/class/infiniband/<name>/hw_counters/no_completion_cmds, in old
   // drivers ports/1/hw_counters/; since the driver was bound
   std::optional<std::uint64_t> no_completion_cmds;
-  // The same of drivers before r1.14, whose counter cannot be read any more once the queue is closed (ENODEV)
+  // The admin queue is closed, with drivers before r1.14: their counter cannot be read after that (ENODEV).
   bool admin_queue_closed = false;
   // dddd:bb of the PCI parent, port or host bridge (docs/reference/topology.md#trn2-eight-switches); "" when unknown
   std::string switch_key;

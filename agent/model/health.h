@@ -50,7 +50,7 @@ struct Health {
 // users and their alerts see. Meaning and action of each: agent/health/reasons.h.
 namespace neuron::model::reason {
 
-// Of a device as a whole.
+// Reasons of whole devices.
 inline constexpr std::string_view kDeviceVanished = "device_vanished";
 inline constexpr std::string_view kNotAnswering = "not_answering";  // of interfaces too
 inline constexpr std::string_view kUnread = "unread";               // likewise
@@ -65,7 +65,7 @@ inline constexpr std::string_view kMemEccRepairable = "mem_ecc_repairable_uncorr
 inline constexpr std::string_view kUnhealthyComponents = "unhealthy_components";
 inline constexpr std::string_view kHeartbeatStuck = "heartbeat_stuck";
 
-// Of what its cores counted.
+// Reasons from counters of cores.
 inline constexpr std::string_view kHwError = "hw_error";
 inline constexpr std::string_view kHwNcUeError = "hw_nc_ue_error";
 inline constexpr std::string_view kHwHbmUeError = "hw_hbm_ue_error";
@@ -73,11 +73,11 @@ inline constexpr std::string_view kHwDmaAbortError = "hw_dma_abort_error";
 inline constexpr std::string_view kHwRepairableHbmUeError = "hw_repairable_hbm_ue_error";
 inline constexpr std::string_view kCoreMissing = "core_missing";
 
-// Of what the kernel log alone says; what it says of the rest has the reasons above.
+// Reasons that only the kernel log shows; its other errors have the reasons above.
 inline constexpr std::string_view kHangOnCollectives = "hang_on_collectives";
 inline constexpr std::string_view kKernelLogError = "kernel_log_error";
 
-// Of what is not known of a device.
+// Reasons for the state unknown.
 inline constexpr std::string_view kUnknownLayout = "unknown_layout";
 inline constexpr std::string_view kReadsAllOnes = "reads_all_ones";
 inline constexpr std::string_view kNoSignals = "no_signals";
@@ -85,7 +85,7 @@ inline constexpr std::string_view kSignalUnreadable = "signal_unreadable";
 inline constexpr std::string_view kSignalsMissing = "signals_missing";
 inline constexpr std::string_view kHealthNotMeasured = "health_not_measured";
 
-// Of EFA interfaces.
+// Reasons of EFA interfaces.
 inline constexpr std::string_view kEfaVanished = "efa_vanished";
 inline constexpr std::string_view kEfaDriverUnbound = "efa_driver_unbound";
 inline constexpr std::string_view kRdmaDeviceMissing = "rdma_device_missing";

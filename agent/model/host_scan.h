@@ -14,8 +14,7 @@
 
 namespace neuron::model {
 
-// Which shape of the driver's sysfs was met (docs/reference/driver.md#driver-versions), chosen by probing, not by
-// version text.
+// The layout of the driver's sysfs (docs/reference/driver.md#driver-versions), found by probing, not by version text.
 enum class DriverLayout {
   none,       // no /sys/class/neuron_device: driver not loaded
   bare,       // class directory and devices, but neither info/ nor stats/ (driver < 2.8)
@@ -152,7 +151,7 @@ struct HostScan {
   DriverLayout layout = DriverLayout::none;
   Maybe<int> lnc;                     // physical cores per logical core, 1 or 2: opt/aws/neuron/logical_nc_config,
                                       // else assumed by family (2 on Trainium2/3, else 1); nullopt: neither
-  bool lnc_is_unread = false;         // that file never was read by this process, and may be there: on chips with a
+  bool lnc_is_unread = false;         // that file never was read by this process, and may be there: on devices with a
                                       // choice of LNC none is assumed
   std::vector<NeuronDevice> devices;  // ascending index; holes are normal
   std::vector<EfaInterface> efas;     // ascending BDF
@@ -162,8 +161,8 @@ struct HostScan {
   std::vector<NumaNode> numa_nodes;    // ascending index; empty when hwloc could not load the root
   int neuron_pci_functions = 0;        // PCI functions 1d0f with a Neuron id, whether or not the driver shows them
   std::vector<Unanswered> unanswered;  // left out by this scan (monitor/watched_scan.h); ascending part, normally empty
-  // Of devices, pci and efa_classes the lists that cannot be read and never were by this process, in this order: what
-  // is on them is not known, so units that the scan lacks are not absent. Normally empty.
+  // The lists among devices, pci and efa_classes, in this order, that this process has never been able to read: their
+  // contents are unknown, so units that the scan lacks are not absent. Normally empty.
   std::vector<ScanPart> unread_lists;
   std::vector<ReadProblem> problems;  // of the host as a whole, bounded to 32
   KernelLog kernel_log;               // dev/kmsg, where it is asked for

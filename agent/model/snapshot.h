@@ -12,7 +12,7 @@ namespace neuron::model {
 // One published state of the node: immutable once shared.
 struct Snapshot {
   std::uint64_t number = 0;  // of the scan, from 1, never reused
-  // From 1; one more when inventory, health, unreadable parts or users of a device have changed
+  // Starts at 1 and grows by one when inventory, health, unreadable parts or users of a device change
   // (model::without_counters). Two snapshots of one generation differ by counters alone.
   std::uint64_t generation = 0;
   HostScan host;  // assessed (agent/health/assess.h)
@@ -45,7 +45,7 @@ struct SnapshotDiff {
   friend bool operator==(const SnapshotDiff&, const SnapshotDiff&) = default;
 };
 
-// Of two assessed hosts; an empty `before` means that everything appears.
+// The changes between two assessed hosts; an empty `before` means that everything appears.
 [[nodiscard]] SnapshotDiff diff(const HostScan& before, const HostScan& after);
 
 }  // namespace neuron::model

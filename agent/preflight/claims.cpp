@@ -103,8 +103,8 @@ void check_version(const ClaimFacts& claims, Report& report) {
   const std::vector<Evidence> evidence = {{"var/lib/dpkg/status", "kubelet " + claims.kubelet_version}};
   if (*version < kServes) {
     report.error("kubelet_too_old_for_claims",
-                 "this kubelet does not serve claims reliably: up to 1.34.1 it never reconnects to a driver that it "
-                 "did not call for 30 minutes, and before 1.34 it lacks the current protocol",
+                 "this kubelet does not serve claims reliably: up to 1.34.1 it does not reconnect to a driver "
+                 "after 30 minutes without a call, and before 1.34 it lacks the current protocol",
                  evidence, "update the kubelet to 1.34.2 or newer");
   } else if (*version < kServesExtended) {
     report.add(Severity::info, "kubelet_without_extended_claims",

@@ -62,12 +62,12 @@ void check_sisters(const HostScan& scan, Report& report) {
   for (const int index : odd) names.push_back("neuron" + std::to_string(index));
   report.error("devices_differ",
                joined(names) + (names.size() == 1 ? " differs" : " differ") +
-                   " from the other devices in chip, architecture or core count",
+                   " from the other devices in family, architecture or core count",
                evidence.take(),
                "check dmesg | grep -i neuron; reload the driver; if that does not help, replace the instance", names);
 }
 
-// The chip that all devices agree on against that of the instance type; a single odd device is reported above.
+// Compares the family of all devices with that of the instance type; a single odd device is reported above.
 void check_family(const HostScan& scan, Report& report) {
   const core::InstanceType* type = core::find_instance_type(scan.instance_type);
   if (type == nullptr) return;
@@ -76,14 +76,14 @@ void check_family(const HostScan& scan, Report& report) {
     if (device.family) families.insert(*device.family);
   }
   if (families.size() != 1 || families.contains(type->family.value_or(*families.begin()))) return;
-  const std::string chip(model::to_string(*families.begin()));
-  report.error(
-      "chip_unexpected",
-      "the devices are " + chip + ", but a " + type->name + " has " + std::string(model::to_string(*type->family)) +
-          ": the official tables do not apply here",
-      {{"sys/devices/virtual/dmi/id/product_name", type->name},
-       {health::folder_of(scan.devices.front()) + "info/architecture/device_name", chip}},
-      "check which of the two is wrong: DMI of another machine mounted here, or a driver that misidentifies the chip");
+  const std::string family(model::to_string(*families.begin()));
+  report.error("chip_unexpected",
+               "the devices are " + family + ", but a " + type->name + " has " +
+                   std::string(model::to_string(*type->family)) + ": the official tables do not apply here",
+               {{"sys/devices/virtual/dmi/id/product_name", type->name},
+                {health::folder_of(scan.devices.front()) + "info/architecture/device_name", family}},
+               "check which of the two is wrong: DMI of another machine mounted here, or a driver that misidentifies "
+               "the device");
 }
 
 struct Shared {
@@ -124,7 +124,7 @@ void check_identities(const HostScan& scan, Report& report) {
                 "check dmesg | grep 'nd\\['; reload the driver; for a captured machine check neuron-ioctl/"},
                report);
   check_shared(serials, "info/serial_number",
-               {"serial_twice", "serial number", "a fault cannot be attributed to one chip",
+               {"serial_twice", "serial number", "a fault cannot be attributed to one device",
                 "check dmesg | grep -i neuron; reload the driver; if that does not help, replace the instance"},
                report);
 }

@@ -89,7 +89,7 @@ bool has_own_finding(const std::string& reason) {
          reason == reason::kSignalsMissing || reason == reason::kCoreMissing || reason == reason::kHealthNotMeasured;
 }
 
-// Signals that the driver should have and no device of a chip shows. A single device reports these as unreadable.
+// Signals that the driver should have and no device of a family shows. A single device reports these as unreadable.
 void report_missing(const health::Assessment& node, Report& report) {
   const HostScan& scan = node.host;
   for (const health::MissingFiles& missing : node.missing) {

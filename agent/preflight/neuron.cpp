@@ -74,9 +74,9 @@ bool check_version(const HostScan& scan, std::optional<Family> family, Report& r
   const Support* support = support_of(family);
   const auto version = health::parse_release(scan.driver_version);
   if (support == nullptr || !version || (*version >= support->first && *version < support->end)) return false;
-  const std::string chip(model::to_string(*family));
+  const std::string name(model::to_string(*family));
   report.error("driver_wrong_for_chip",
-               "driver " + scan.driver_version + " does not support " + chip + ": it needs " + support->words,
+               "driver " + scan.driver_version + " does not support " + name + ": it needs " + support->words,
                {seen_version(scan), seen_functions(scan), seen_devices(scan)},
                *family == Family::inferentia ? "install aws-neuronx-dkms 2.24.* and pin it: later drivers dropped Inf1"
                                              : "update package aws-neuronx-dkms, then reload the driver or reboot");

@@ -19,7 +19,7 @@ void check_lnc(const HostScan& scan, const PreflightFacts& facts, Report& report
   if (file.state == PathState::absent) return;
   if (!file.reason.empty()) {
     report.error("lnc_file_malformed",
-                 "the LNC file cannot be used; the default of the chip is assumed, and the runtime may number cores "
+                 "the LNC file cannot be used; the default of the device is assumed, and the runtime may number cores "
                  "differently",
                  {{kLncPath, file.reason}}, "write one line NEURON_LOGICAL_NC_CONFIG=1 or =2, or remove the file");
     return;
@@ -28,7 +28,7 @@ void check_lnc(const HostScan& scan, const PreflightFacts& facts, Report& report
     return device.family == model::Family::trainium2 || device.family == model::Family::trainium3;
   });
   if (file.value == 2 && !scan.devices.empty() && !two_possible) {
-    report.error("lnc_unsupported", "the LNC file asks for 2, but these chips support only 1; it is ignored",
+    report.error("lnc_unsupported", "the LNC file asks for 2, but these devices support only 1; it is ignored",
                  {{kLncPath, file.text}}, "remove the file, or write NEURON_LOGICAL_NC_CONFIG=1");
   }
 }

@@ -38,7 +38,7 @@ struct Finding {
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 
-// Of a file or directory.
+// The state of a file or directory.
 enum class PathState { absent, present, unknown };
 
 // An RDMA device other than an EFA interface.
@@ -153,7 +153,7 @@ struct PreflightFacts {
   PathState neuron_class = PathState::unknown;   // sys/class/neuron_device
   PathState verbs_class = PathState::unknown;    // sys/class/infiniband_verbs
   PathState uverbs_module = PathState::unknown;  // sys/module/ib_uverbs
-  std::optional<model::Family> pci_family;       // chip of the Neuron functions on PCI, when they agree
+  std::optional<model::Family> pci_family;       // family of the Neuron functions on PCI, when they agree
   std::optional<int> online_cpus;                // sys/devices/system/cpu/online
   std::vector<ForeignRdma> foreign_rdma;         // by name
   std::vector<FailedResets> failed_resets;       // by device, then core; a count of 0 is left out

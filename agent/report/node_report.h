@@ -88,7 +88,8 @@ inline constexpr std::size_t kMostDocumentBytes = 4 << 20;
 // Indices of devices whose list of neighbours the driver shows empty: of a scan before the tables complete it.
 [[nodiscard]] std::set<int> empty_lists(const model::HostScan& scan);
 
-// Of a completed or assessed host. `empty_lists`: as the function, of its scan. Without pods, commands and own_dev.
+// Makes the report of a completed or assessed host. `empty_lists`: as the function, of its scan. Leaves out pods,
+// commands and own_dev.
 [[nodiscard]] NodeReport make_node_report(model::HostScan host, std::set<int> empty_lists = {});
 
 // Adds the values that only the picture shows: physical_cores, pci_keys and switched.
@@ -102,8 +103,8 @@ void add_picture(NodeReport& report);
 [[nodiscard]] std::vector<PodUse> pod_uses(const std::vector<model::Allocation>& allocations, const NodeReport& report,
                                            std::string_view driver);
 
-// The same of the agent's holdings, with positions of interfaces in report.host.efas. A holder that the kubelet has not
-// named yet has an entry without pod.
+// Makes the pods' uses from the agent's holdings, with positions of interfaces in report.host.efas. A holder that the
+// kubelet has not named yet has an entry without pod.
 [[nodiscard]] std::vector<PodUse> pod_uses(const std::vector<holdings::Holding>& held, const NodeReport& report);
 
 }  // namespace neuron::report

@@ -134,7 +134,7 @@ void read_device(const Fields& fields, NodeReport& report) {
   device.index = *index;
   const auto family = fields.text("family");
   if (family) device.family = model::parse_family(*family);
-  if (family && !device.family) fields.wrong("family", "a family of chips");
+  if (family && !device.family) fields.wrong("family", "a device family");
   device.arch = fields.text("arch").value_or("");
   device.serial = fields.text("serial");
   device.node_present = fields.flag("device_node").value_or(false);

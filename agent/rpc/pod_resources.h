@@ -19,7 +19,8 @@ namespace neuron::rpc {
 // thread.
 class PodResourcesClient {
  public:
-  // Of all resources. A pod that holds nothing is one entry without container, resource and ids.
+  // Receives the allocations of all resources. A pod that holds nothing is one entry without container, resource and
+  // ids.
   using Done = std::function<void(Result<std::vector<model::Allocation>>)>;  // once, on a gRPC thread
   using AllocatableDone = std::function<void(Result<model::Allocatable>)>;   // once, on a gRPC thread
 
@@ -31,10 +32,10 @@ class PodResourcesClient {
   // than 16 MiB).
   void list(std::chrono::milliseconds deadline, Done done);
 
-  // The same for GetAllocatableResources, which changes nothing in the kubelet and may be called at any time.
+  // Starts one GetAllocatableResources as list() does; it changes nothing in the kubelet and may be called at any time.
   void allocatable(std::chrono::milliseconds deadline, AllocatableDone done);
 
-  // The same, blocking until the answer or the deadline.
+  // Block until the answer or the deadline.
   [[nodiscard]] Result<std::vector<model::Allocation>> list(std::chrono::milliseconds deadline);
   [[nodiscard]] Result<model::Allocatable> allocatable(std::chrono::milliseconds deadline);
 

@@ -86,8 +86,8 @@ enum class Force {
 // Removes all labels and conditions of the agent, except for held ones; does nothing when there are none, or no such
 // node. Makes one call more, to read the node.
 [[nodiscard]] Result<void> withdraw(kube::Api& api, const std::string& node);
-// The same by a client for these flags. More errors: invalid_argument (not a node's name, not a URL), and those of
-// kube::api_places.
+// Withdraws through a client made from these flags. More errors: invalid_argument (not a node's name, not a URL), and
+// those of kube::api_places.
 [[nodiscard]] Result<void> withdraw(const kube::ApiFlags& flags, const std::string& node);
 
 // A taint that an autoscaler gives a new node, so that no pod is placed there before its resources are known to the

@@ -47,7 +47,7 @@ struct StatusReport {
   friend bool operator==(const StatusReport&, const StatusReport&) = default;
 };
 
-// Of an assessed host (agent/health/assess.h).
+// Makes the report of an assessed host (agent/health/assess.h).
 [[nodiscard]] StatusReport report(const model::HostScan& host, const ReportSettings& settings);
 
 // "neuron3: 2 uncorrected SRAM errors (…); what to do: replace the instance (…)": the sentence, with the unit's name

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Draws docs/pictures/trn2.svg, the picture of README.md, on standard output: a simulated trn2.48xlarge with pods and a
-# device that is ill.    usage: docs/pictures/draw.sh [BIN] > docs/pictures/trn2.svg
+# device that is unhealthy.    usage: docs/pictures/draw.sh [BIN] > docs/pictures/trn2.svg
 set -eu
 bin=${1:-build/release/bin}
 dir=$(mktemp -d /dev/shm/neuron-picture.XXXXXX 2> /dev/null || mktemp -d /tmp/neuron-picture.XXXXXX)

@@ -58,11 +58,11 @@ void log_health(const std::vector<model::PartChange>& changes) {
   for (const auto& [names, change] : groups) {
     const model::Health& health = change->after;
     if (health.reason.empty()) {
-      spdlog::info("{} {}, was {} reason={}", names, to_string(health.state), to_string(change->before.state),
-                   change->before.reason);
+      spdlog::info("health changed unit={} state={} was={} reason={}", names, to_string(health.state),
+                   to_string(change->before.state), change->before.reason);
     } else {
-      spdlog::warn("{} {} reason={} {}{}{}", names, to_string(health.state), health.reason, health.sentence,
-                   health.action.empty() ? "" : "; ", health.action);
+      spdlog::warn("health changed unit={} state={} reason={}: {}{}{}", names, to_string(health.state), health.reason,
+                   health.sentence, health.action.empty() ? "" : "; ", health.action);
     }
   }
 }
@@ -160,16 +160,16 @@ void log_problems(const model::HostScan& host) {
   std::set<std::string> of_devices;
   for (const auto& device : host.devices) of_devices.insert(device.health.sentence);
   for (const std::string& problem : sentences(host.problems)) {
-    if (!of_devices.contains(problem)) spdlog::warn("host problem=\"{}\"", problem);
+    if (!of_devices.contains(problem)) spdlog::warn("scan found a problem unit=node: {}", problem);
   }
   for (const auto& device : host.devices) {
     for (const std::string& problem : sentences(device.problems)) {
-      spdlog::warn("neuron{} problem=\"{}\"", device.index, problem);
+      spdlog::warn("scan found a problem unit=neuron{}: {}", device.index, problem);
     }
   }
   for (const auto& efa : host.efas) {
     for (const std::string& problem : sentences(efa.problems)) {
-      spdlog::warn("efa={} problem=\"{}\"", efa.name.empty() ? to_string(efa.bdf) : efa.name, problem);
+      spdlog::warn("scan found a problem unit={}: {}", efa.name.empty() ? to_string(efa.bdf) : efa.name, problem);
     }
   }
 }

@@ -44,8 +44,9 @@ class ScanTimer {
 // A scan that begins now, assessed without earlier ones. May block for as long as a driver hangs.
 [[nodiscard]] model::SnapshotPtr scan_now(const host::FsRoot& root, host::KernelLogUse kernel_log);
 
-// The same of the directory `root`, under watch: a part that does not answer within some seconds is left out, and its
-// thread is left to `workers`. Logs missing, unreadable and unanswered values. Errors: the root cannot be opened.
+// Scans the directory `root` once, assessed as scan_now() does, under watch: a part that does not answer within some
+// seconds is left out, and its thread is left to `workers`. Logs missing, unreadable and unanswered values. Errors: the
+// root cannot be opened.
 [[nodiscard]] Result<model::SnapshotPtr> scan_once(const std::string& root, host::KernelLogUse kernel_log,
                                                    Workers& workers);
 
@@ -87,7 +88,7 @@ class InventoryLog {
 
   std::optional<core::OfferPolicy> offer_;
   model::SnapshotPtr last_;  // null before the first
-  // As logged last:
+  // The states that were logged last:
   std::string last_node_;
   std::string last_offer_;
   std::string last_election_;

@@ -30,7 +30,7 @@ class MetricsSources {
     std::function<model::SnapshotPtr(model::SnapshotPtr)> numbered;
     // For /node: with a claim once for each container that uses it. Empty: as `holdings`.
     std::function<std::vector<holdings::Holding>()> by_container{};
-    // Of those holdings. Empty: the mode has no resources.
+    // The units offered, given those holdings. Empty: the mode has no resources.
     std::function<std::vector<metrics::Offered>(const std::vector<holdings::Holding>&)> offered{};
   };
   // References must outlive it.

@@ -270,7 +270,7 @@ class AdmissionGate {
     const MutexLock lock(mutex_);
     step(admissions_, clock_.now());
   }
-  // The same; it returns tickets, whose continuations are called afterwards, without the lock.
+  // `step` takes the same and returns tickets, whose continuations are called afterwards, without the lock.
   template <typename Step>
   void run(const Step& step) EXCLUDES(mutex_);
   // `begin` takes them and a new ticket. True: `then` is called at once; false: it waits under that ticket.

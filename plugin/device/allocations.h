@@ -43,8 +43,8 @@ class ListOverlap {
     note(now);
   }
   void list_ended(SteadyTime at) { open_until_ = at; }
-  // From GetPreferredAllocation, or Allocate, to Allocate's answer; a call that none follows is forgotten after a
-  // while.
+  // A call lasts from GetPreferredAllocation, or Allocate, to Allocate's answer; one that no Allocate follows is
+  // forgotten after a while.
   void called(SteadyTime now) {
     if (now >= call_until_) overlaps_ = false;
     call_until_ = now + kMaxAdmission;
@@ -98,7 +98,8 @@ class Allocations {
                                                 const std::vector<std::string>& must_include, int size)
       EXCLUDES(mutex_);
 
-  // The same where others have placed the container: exactly these units, or, with the reason, the agent's own choice.
+  // The preference for a container that others have placed: exactly these units, or, with the reason, the agent's own
+  // choice.
   struct Preference {
     std::vector<std::string> ids;
     std::string obstacle;  // "" = as placed
@@ -147,7 +148,7 @@ class Allocations {
   // node does not have are skipped.
   void reconcile(const ShownAllocations& shown) EXCLUDES(mutex_);
 
-  // As of the last reconcile(): see Ledger.
+  // State of the last reconcile(): see Ledger.
   [[nodiscard]] bool needs_newer_checkpoint() const EXCLUDES(mutex_);
 
   // The list to advertise now, empty when there is nothing to register; nullopt before the first snapshot.

@@ -22,7 +22,7 @@ namespace neuron::plugin {
 // the checkpoint has every container, by its pod's uid, as of its last write. One thread.
 class MergedHolders {
  public:
-  // Which sources could be read. `nothing`: neither, or a List that is not whole alone; the former state stays.
+  // The sources that could be read. `nothing`: neither, or a List that is not whole alone; the former state stays.
   enum class Source { list_and_checkpoint, list, checkpoint, nothing };
 
   // `interval`: see wants_fresh_checkpoint. `own_pod`: see holdings::ListedHolders.
@@ -46,7 +46,7 @@ class MergedHolders {
   // Allocations as of the newest List, the checkpoint read now; the checkpoint alone while List does not answer.
   // nullopt: neither source could be read.
   [[nodiscard]] std::optional<ShownAllocations> merged(SteadyTime now);
-  // As it was then; nullptr: it could not be read.
+  // The checkpoint that the last merged() read; nullptr: it could not be read.
   [[nodiscard]] const Checkpoint* written() const { return stored_ && !stored_hangs_ ? &*stored_ : nullptr; }
   [[nodiscard]] Source source() const { return source_; }  // of the last merged()
 
@@ -62,7 +62,7 @@ class MergedHolders {
  private:
   // The checkpoint as it is now, or, while reading it hangs, as it was last; nullptr: it cannot be read.
   [[nodiscard]] const Checkpoint* stored(SteadyTime now);
-  // Which pods the checkpoint's uids are, from entries that both sources show.
+  // Learns the pod name of each uid in the checkpoint from entries that both sources show.
   void learn_names(const std::vector<model::Allocation>& listed);
 
   const CheckpointSource& checkpoint_;

@@ -40,7 +40,7 @@ class KubeletLink final : public KubeletPort {
  public:
   static constexpr std::chrono::milliseconds kBudget{1000};  // of one call on a directory
 
-  // Where sockets are, and for calls there that may hang.
+  // The directory of the sockets, and the guard for calls there that may hang.
   struct Places {
     std::string directory;
     const BoundedCalls& directory_calls;

@@ -81,8 +81,8 @@ class Ledger {
   void reconcile(const Shown& shown);
   // A holding was left out by a checkpoint that may be older. One that is written kMaxWriteDelay after it decides.
   [[nodiscard]] bool needs_newer_checkpoint() const;
-  // From the answer until the kubelet has it on record; less than the pause between its last call and the agent's List
-  // (Admissions::kAskIdleTime).
+  // Time from the answer until the kubelet has it on record; less than the pause between its last call and the agent's
+  // List (Admissions::kAskIdleTime).
   static constexpr std::chrono::milliseconds kAnswerTransit{80};
   static constexpr std::size_t kMostShown = 1024;  // every core of the largest node, eight times
 

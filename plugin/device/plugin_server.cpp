@@ -169,7 +169,8 @@ void DevicePluginService::wait_for_checkpoint(SteadyTime earliest, AdmissionGate
 }
 
 grpc::Status DevicePluginService::refused(const refusals::Refusal& refusal) const {
-  spdlog::warn("allocate resource={} refused=\"{}\"", model::resource_name(resource_), refusal.message);
+  spdlog::warn("allocation refused resource={} reason={}: {}", model::resource_name(resource_),
+               refusals::to_string(refusal.kind), refusal.message);
   if (parts_.figures != nullptr) parts_.figures->refused(refusals::to_string(refusal.kind));
   return rpc::to_status(refusal);
 }

@@ -76,7 +76,7 @@ class DevicePluginService final : public v1beta1::DevicePlugin::CallbackService 
   const model::Resource resource_;
   const Parts parts_;
   WatchHub& hub_;
-  Mutex closing_mutex_;  // PreStartContainer's wait begins under it; the others look at closing_ once theirs has begun
+  Mutex closing_mutex_;  // PreStartContainer's wait begins under it; the others check closing_ once theirs has begun
   bool closing_ GUARDED_BY(closing_mutex_) = false;
 };
 

@@ -28,7 +28,8 @@ class PreStartGate {
   static constexpr std::chrono::milliseconds kRetryEvery = MemoryGate::kRetryEvery;
   static constexpr std::chrono::milliseconds kDeviceTimeout = MemoryGate::kDeviceTimeout;
 
-  // As MemoryGate::Ports; `allocations` and `clock` must outlive the gate and every job that it was given to run.
+  // The functions are those of MemoryGate::Ports; `allocations` and `clock` must outlive the gate and every job that it
+  // passed to `run`.
   PreStartGate(Allocations& allocations, MemoryInUse memory_in_use, Run run, Post post, const Clock& clock);
 
   // `done` comes exactly once: invalid_argument = unknown ids; else as of MemoryGate::wait().

@@ -321,11 +321,11 @@ void ServedResources::log_changes(const ServedResource& served, const UnitList& 
     if (!unit || is_logged_as_device(*unit)) continue;
     const model::Health& health = node->health_of(served.resource, *unit);
     if (state.healthy) {
-      spdlog::info("available again resource={} id={}", name, state.id);
+      spdlog::info("unit available again resource={} id={}", name, state.id);
     } else if (health.state == model::HealthState::unhealthy) {
-      spdlog::warn("unhealthy resource={} id={} reason={}", name, state.id, health.reason);
+      spdlog::warn("unit unhealthy resource={} id={} reason={}", name, state.id, health.reason);
     } else {
-      spdlog::info("held through another resource or a claim resource={} id={}", name, state.id);
+      spdlog::info("unit withheld resource={} id={}: held through another resource or a claim", name, state.id);
     }
   }
 }
@@ -337,7 +337,7 @@ void ServedResources::run_due(const Admissions::Progress& before) {
   const bool published = due.lists && publish_changed();
   if (!published && due.same_list) publish_again();
   if (due.lists || due.same_list) parts_.admissions.lists_sent();
-  // As of `now`: an answer that went out since the newest call was looked at is newer than the question.
+  // As of `now`: an answer that went out since the newest call was checked is newer than the question.
   if (due.holders) holders_.ask(now);
   if (check_.due(now)) parts_.kubelet.ask_allocatable(now);
 }

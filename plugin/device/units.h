@@ -76,8 +76,8 @@ struct UnitFacts {
   [[nodiscard]] bool is_listed() const { return offered || held; }
 };
 
-// Of every unit that the node has of the resource, ascending. Empty when this agent does not serve the resource at all
-// (OfferPolicy::serves): another plugin may.
+// The facts of every unit that the node has of the resource, ascending. Empty when this agent does not serve the
+// resource at all (OfferPolicy::serves): another plugin may.
 [[nodiscard]] std::vector<UnitFacts> unit_facts(const grant::NodeUnits& node, model::Resource resource,
                                                 const core::OfferPolicy& offer, const UnitUse& use);
 

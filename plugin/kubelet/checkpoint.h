@@ -24,7 +24,7 @@ inline constexpr std::string_view kCheckpointName = "kubelet_internal_checkpoint
 // Identity of the file as it is now (inode, time, size); 0 when there is none. One stat, never blocks on contents.
 [[nodiscard]] holdings::CheckpointVersion checkpoint_version(const std::string& path);
 
-// The same without waiting for a disk: nullopt when the kernel would have to ask it, or does not know how not to
+// Reads the version without waiting for a disk: nullopt when the kernel would have to ask it, or lacks such a read
 // (before Linux 5.12). Never blocks.
 [[nodiscard]] std::optional<holdings::CheckpointVersion> cached_checkpoint_version(const std::string& path);
 

@@ -22,7 +22,7 @@ using Kind = SocketWatch::Event::Kind;
 
 constexpr milliseconds kRetry{250};
 constexpr milliseconds kStandsEvery{2000};  // one stat
-constexpr milliseconds kHandOver{20};       // between two looks at a lock that another agent holds
+constexpr milliseconds kHandOver{20};       // between two checks of a lock that another agent holds
 
 // The user's share of inotify, the process' descriptors or the kernel's memory; not the directory.
 bool is_exhausted(const Error& error) {
@@ -176,7 +176,7 @@ KubeletDirectory::Changes KubeletDirectory::read_changes() {
   if (calls_.hangs()) {
     has_hung_ = true;
   } else if (watch_ && std::exchange(has_hung_, false)) {
-    changes.usable = true;  // what changed meanwhile could not be looked at
+    changes.usable = true;  // what changed meanwhile could not be read
   }
   say_means();
   return changes;

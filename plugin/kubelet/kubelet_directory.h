@@ -65,7 +65,7 @@ class SocketWatch {
   };
   [[nodiscard]] static std::optional<Place> place_of(const std::string& directory);  // nullopt: errno says why
 
-  // Of a file, so that one that was renamed over another is noticed.
+  // Identifies a file, so that one that was renamed over another is noticed.
   struct Stamp {
     ino_t inode = 0;
     std::int64_t changed_ns = 0;  // st_ctim
@@ -100,7 +100,7 @@ class KubeletDirectory {
     std::optional<LoopEnd> end{};  // the agent has to end: another one holds the lock, the mount is dead, or it failed
   };
 
-  // When another agent of this mode holds the lock.
+  // Behaviour while another agent of this mode holds the lock.
   enum class WhenServed {
     end,
     wait,  // for its end, as long as this one has not served: from then on it has sockets of its own

@@ -40,7 +40,7 @@ class MemoryGate {
     std::function<void(Job)> run;               // runs a job that may block without limit, at once, on a thread for it
     std::function<void(SteadyTime, Job)> post;  // runs a job that does not block at or after a time
     std::function<bool(const std::vector<int>& cores)> is_held;  // some container holds one of them; in jobs of `run`
-    // Of processes that own memory there: " pid 7", or "" where unknown; in jobs of `run`.
+    // Names the processes that own memory there: " pid 7", or "" where unknown; in jobs of `run`.
     std::function<std::string(int device, int physical_core)> owners;
   };
 

@@ -29,7 +29,7 @@ class NodeView {
   // The LNC that ids are read with; nullopt: that of each scan.
   [[nodiscard]] std::optional<int> lnc() const { return lnc_; }
   void set_lnc(std::optional<int> lnc);
-  // The same. Logs, once each, a change of the numbering and a change of the node's LNC that has to wait because
+  // set_lnc() that logs, once each, a change of the numbering and a change of the node's LNC that has to wait because
   // `holders` ("claims") `hold` ("claims hold devices").
   void follow_lnc(std::optional<int> lnc, std::string_view holders, std::string_view hold);
   void forget_deferred() { deferred_lnc_.reset(); }  // the next deferral is logged even if it is the same

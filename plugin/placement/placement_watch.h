@@ -41,7 +41,7 @@ class PlacementWatch final : public kube::WatchSink {
   // One step of the writing thread: writes what is due, and returns the time until something is. For tests.
   [[nodiscard]] std::chrono::milliseconds turn() EXCLUDES(mutex_);
 
-  // Of the watch's thread.
+  // Called on the watch's thread.
   void on_reset() override { book_->reset(); }
   void on_upsert(const kube::ApiObject& object) override;
   void on_remove(const kube::ApiObject& object) override;

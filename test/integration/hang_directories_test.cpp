@@ -65,7 +65,7 @@ TEST(HangOfKubeletDirectory, AKubeletThatRestartsMeanwhileIsRegisteredWithAfterw
   ASSERT_TRUE(node.wait_log("/device-plugins not answering")) << node.agent->log();
   ASSERT_TRUE(node.kubelet->restart());
   node.host.set("neuron5", "sram_ecc_uncorrected=1");
-  ASSERT_TRUE(node.wait_log("neuron5 unhealthy")) << node.agent->log();
+  ASSERT_TRUE(node.wait_log("unit=neuron5 state=unhealthy")) << node.agent->log();
   node.rules("");
   EXPECT_TRUE(node.wait_allocatable(kNeuron, 15)) << node.agent->log();
 }

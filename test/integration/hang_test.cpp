@@ -27,7 +27,7 @@ TEST(Hang, ADeviceThatHangsCostsNobodyElse) {
   EXPECT_EQ(node.kubelet->resource_view(kNeuron).unhealthy, (sim::IdSet{"3"}));
   EXPECT_EQ(node.kubelet->capacity(kNeuron), 16);
   EXPECT_TRUE(
-      node.wait_log("neuron3 unhealthy reason=not_answering neuron3: reading "
+      node.wait_log("unit=neuron3 state=unhealthy reason=not_answering: neuron3: reading "
                     "sys/class/neuron_device/neuron3 has not returned since 20"))
       << node.agent->log();
 
@@ -36,8 +36,8 @@ TEST(Hang, ADeviceThatHangsCostsNobodyElse) {
   EXPECT_EQ(node.kubelet->resource_view(kNeuron).unhealthy, (sim::IdSet{"3", "5"}));
   EXPECT_EQ(node.kubelet->allocatable(kEfa), 8);
   EXPECT_LT(took([&] { EXPECT_TRUE(starts(node, "other", {{kNeuron, 1}})); }), kBudget);
-  EXPECT_EQ(count_of(node.agent->log(), "neuron3 unhealthy reason=not_answering"), 1) << "logged once:\n"
-                                                                                      << node.agent->log();
+  EXPECT_EQ(count_of(node.agent->log(), "unit=neuron3 state=unhealthy reason=not_answering"), 1) << "logged once:\n"
+                                                                                                 << node.agent->log();
 
   node.rules("");
   EXPECT_TRUE(node.sees(kNeuron, 15)) << node.agent->log();

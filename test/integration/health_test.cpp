@@ -105,7 +105,7 @@ TEST(Health, AKernelLogLineWithoutADeviceWithholdsNone) {
   node.start();
   ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
   node.host.set("host", "kernel_log=kernel: NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR affecting neuron devices");
-  EXPECT_TRUE(node.wait_log("node unhealthy reason=sram_ecc_uncorrected")) << node.agent->log();
+  EXPECT_TRUE(node.wait_log("unit=node state=unhealthy reason=sram_ecc_uncorrected")) << node.agent->log();
   node.host.set("host", "kernel_log=NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR nd-id=16");
   node.host.set("neuron9", "mem_ecc_uncorrected=1");  // a later scan than all of the above
   EXPECT_TRUE(node.wait_allocatable(kNeuron, 15)) << node.agent->log();

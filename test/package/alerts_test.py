@@ -63,7 +63,7 @@ def reasons(root):
     """[(code, state, action, of what)] of the table of reasons; of what: the metrics' families, 'efa' or so."""
     codes = rules_text.read(root, "agent/model/health.h")
     values = dict(re.findall(r'(k\w+) = "(\w+)"', codes))
-    of_efa = set(re.findall(r'= "(\w+)"', codes[codes.index("// Of EFA interfaces"):]))
+    of_efa = set(re.findall(r'= "(\w+)"', codes[codes.index("// Reasons of EFA interfaces"):]))
     table = rules_text.read(root, "agent/health/reasons.h")
     of_node = set(re.findall(r"reasons::(k\w+)", rules_text.read(root, "agent/health/kernel_errors.cpp")))
     actions = dict(re.findall(r'string_view (k\w+) = "([^"]*)"', table))

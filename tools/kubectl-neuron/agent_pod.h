@@ -16,7 +16,7 @@ struct AgentPod {
   int port = 8000;
   bool is_ready = false;
 
-  // Of a page of the metrics port, through the API server.
+  // The path of a page of the metrics port, through the API server.
   [[nodiscard]] std::string path(std::string_view page = "node") const;
   [[nodiscard]] std::string version() const;  // the image's tag; "" unknown
 };

@@ -109,8 +109,8 @@ class DeviceSearch {
   Effort* effort_;
   Constraints constraints_ = Constraints::apply;
   std::vector<Chosen> chosen_;
-  // Of each distinctAttribute and request the value of the device that was taken last: the scheduler compares a further
-  // one with these alone, and after it gives one back the request has none (constraint.go of 1.34 to 1.37).
+  // The value of the device taken last, for each distinctAttribute and request: the scheduler compares a further device
+  // with these alone, and after it gives one back the request has none (constraint.go of 1.34 to 1.37).
   std::map<std::pair<const ClaimConstraint*, std::string>, const AttributeValue*> distinct_;
   std::map<const ClaimRequest*, std::vector<SelectorAnswer>> matches_;
   std::map<const ClaimRequest*, std::vector<std::size_t>> members_;
@@ -121,8 +121,8 @@ class DeviceSearch {
   const ClaimConstraint* against_all_ = nullptr;
 };
 
-// Of a device that is shared: what a request consumes of each capacity, its own or all of it; nullopt: it asks for one
-// that the device lacks, or a quantity is not understood. Of one that is not shared: {} where it is large enough.
+// A request's consumption of each capacity of a shared device, its own or all of it; nullopt: it asks for one that the
+// device lacks, or a quantity is not understood. For a device that is not shared: {} where it is large enough.
 [[nodiscard]] std::optional<std::map<std::string, std::int64_t>> consumption(const ClaimRequest& wish, const Pool& pool,
                                                                              const SliceDevice& device);
 

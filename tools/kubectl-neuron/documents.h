@@ -45,7 +45,7 @@ struct Lost {
   std::vector<std::string> first;  // at most kKept
 };
 
-// Of pages that parse_slices() has read. Passive data.
+// The slices of all pages that parse_slices() has read. Passive data.
 struct ParsedSlices {
   std::vector<Slice> slices;
   std::size_t seen = 0;  // objects

@@ -11,7 +11,7 @@
 #include "tools/kubectl-neuron/fleet.h"
 
 // Whether a pod fits on a node as the fleet is: the arithmetic of the scheduler, the kubelet and the agent. Volumes,
-// priorities and the other things that a scheduler weighs are not looked at, processor time and memory where they were
+// priorities and the other things that a scheduler weighs are not considered, processor time and memory where they were
 // counted (count_general). Pure.
 namespace neuron::fleet {
 
@@ -44,7 +44,7 @@ struct Holder {
 
 struct Obstacle {
   enum class Kind : std::uint8_t {
-    // Of the pod, whatever the node.
+    // Obstacles of the pod, whatever the node:
     gated,          // name: the gate
     no_scheduler,   // name: spec.schedulerName, of which no trace is in the cluster
     claim_missing,  // name: a claim or template that does not exist
@@ -52,7 +52,7 @@ struct Obstacle {
     all_differ,     // all devices are asked for, against constraint `name` of claim `detail`: an error of the scheduler
     claim_full,     // name: a claim that `total` pods have, the most that can
     claim_limit,    // asked of at most `total` devices in one claim; name: the claim or the resource
-    // Of the node.
+    // Obstacles of the node:
     both_names,  // name: the container; asked: cores of its devices, free: cores by themselves; detail: "split"
                  // where no device has both names
     not_ready,
@@ -131,9 +131,10 @@ void place(const Fleet& fleet, const Pod& pod, const Verdict& verdict, NodeState
 // Claims by name of a pod that was just placed there are allocated from now on, and one pod more has them: further pods
 // share them.
 void share_claims(const Pod& pod, const Verdict& verdict, const NodeState& state, Fleet& rules);
-// As its controller would make it again: on no node, with new claims.
+// The pod as its controller would recreate it: on no node, with new claims.
 [[nodiscard]] Pod made_again(Pod pod);
-// False: what becomes free is not known, since the node's report is missing. Claims that other pods use stay.
+// Frees what the pod holds, but not claims that other pods use. False: its hardware is unknown, since the node's report
+// is missing.
 [[nodiscard]] bool release(const Pod& pod, NodeState& state);
 
 // ---- Parts, for fit.cpp, `why` and tests
@@ -150,8 +151,8 @@ void share_claims(const Pod& pod, const Verdict& verdict, const NodeState& state
 [[nodiscard]] std::vector<Obstacle> count_obstacles(const Fleet& fleet, const Pod& pod, const NodeState& state);
 // Units of a resource that no pod has, as far as the node counts it.
 [[nodiscard]] std::int64_t free_units(const NodeState& state, const std::string& resource);
-// What no claim has of the node's pools, and the first request of the pod could be about: devices, or cores where it
-// asks for cores of shared devices. By claim alone. nullopt: the effort has ended.
+// Counts the node's devices that no claim holds and that the pod's first request could select; their free cores
+// instead, if it requests cores of shared devices. nullopt: the effort has ended.
 struct FreeByClaim {
   std::int64_t units = 0;
   bool is_cores = false;
@@ -160,7 +161,8 @@ struct FreeByClaim {
                                                        Effort* effort = nullptr);
 // Logical cores of a device, from the agent's report, else the node's counts, else the instance type; 0: unknown.
 [[nodiscard]] std::int64_t cores_per_device(const NodeState& state);
-// Pods' units of one name reduce the other: by at least so many units of `resource`.
+// Devices and cores of a pod's containers that ask for only one of the two. Under shared names units of one reduce
+// those of the other, `resource`: by at least least_by_other_name().
 struct SingleNames {  // devices and cores of containers that ask for one of the two
   std::int64_t devices = 0;
   std::int64_t cores = 0;
@@ -174,17 +176,17 @@ struct SingleNames {  // devices and cores of containers that ask for one of the
 inline constexpr std::int64_t kWholeUnit = 1000;  // thousandths
 // Fills NodeState::general of states that are parallel to the fleet's nodes.
 void count_general(const Fleet& fleet, std::vector<NodeState>& states);
-// What the node has less of with the pod: also "pods".
+// The node's general resources that the pod takes: also "pods".
 [[nodiscard]] Amounts general_amounts(const Pod& pod);
 [[nodiscard]] std::vector<Obstacle> general_obstacles(const Pod& pod, const NodeState& state);
-// How many such pods the node takes by its general resources; nullopt: any number.
+// The number of such pods for which the node's general resources suffice; nullopt: any number.
 [[nodiscard]] std::optional<std::int64_t> general_room(const Pod& pod, const NodeState& state);
 void take_general(const Pod& pod, std::int64_t pods, NodeState& state);
 // Resources of other drivers that the pod asks for, and no node lists.
 [[nodiscard]] std::vector<std::string> unlisted_resources(const Fleet& fleet, const Pod& pod);
 // Resources that the pod asks for, and that some node with hardware does not list, or hidden pods may hold.
 [[nodiscard]] std::vector<std::string> uncounted_resources(const Fleet& fleet, const Pod& pod);
-// Rules that could keep the pod, which runs or waits, off nodes and are not looked at: its own and those of placed
+// Rules that could keep the pod, which runs or waits, off nodes and are not checked: its own and those of placed
 // pods.
 [[nodiscard]] std::vector<std::string> uncounted_rules(const Fleet& fleet, const Pod& pod);
 
@@ -208,7 +210,7 @@ inline constexpr std::size_t kMostSharing = 256;  // pods of one claim: the API 
 
 // ---- Obstacles as text; names in it are printable
 
-// As a quantity is written: "4", "2147483647 or more" units; "500m" cpu, "7.8Gi" memory.
+// Formats a quantity: "4", "2147483647 or more" units; "500m" cpu, "7.8Gi" memory.
 [[nodiscard]] std::string amount_text(std::int64_t units);
 [[nodiscard]] std::string amount_text(const std::string& resource, std::int64_t thousandths);
 

@@ -103,7 +103,7 @@ struct TileSize {
 [[nodiscard]] std::string draw_tile(const Tile& tile, const TileSize& size, const Scale& scale,
                                     const Workloads& workloads, MapFormat format);
 
-// Where a device is in its tile.
+// The position of a device in its tile.
 [[nodiscard]] render::Box device_box(const Tile& tile, const TileSize& size, const Scale& scale,
                                      const render::GridCell& cell);
 inline constexpr std::size_t kMostDevices = 64;  // that are drawn of a node

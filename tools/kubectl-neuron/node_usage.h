@@ -48,7 +48,7 @@ struct NodeUsage {
 inline constexpr std::size_t kMostSamples = 8192;
 [[nodiscard]] std::string kept_metrics(std::string_view text);
 
-// Of the whole text or what kept_metrics() left of it. An absent or senseless value is unknown.
+// Parses the whole text, or what kept_metrics() left of it. An absent or senseless value is unknown.
 [[nodiscard]] NodeUsage parse_usage(std::string_view text);
 
 // The growth of counters per second since an earlier reading of the same agent. Where the agent has made no new sample

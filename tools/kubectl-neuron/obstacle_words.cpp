@@ -62,8 +62,8 @@ std::string words_of_pod(const Obstacle& one) {
     case Kind::class_unknown:
       return "there is no DeviceClass " + name;
     case Kind::all_differ:
-      return "claim " + printable(one.detail) + " asks for all devices, which do not meet its constraint on " + name +
-             ": the scheduler ends with an error";
+      return "claim " + printable(one.detail) + " requests all devices, but they violate its constraint on " + name +
+             ": the scheduler fails with an error";
     case Kind::claim_full:
       return number(one.total) + " pods have claim " + name + ", and no claim is shared by more";
     default:

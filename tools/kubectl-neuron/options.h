@@ -32,7 +32,7 @@ struct Options {
 // progress line on a terminal. Errors: as open_kubectl, read_documents and read_dump. Before any other thread; blocks.
 [[nodiscard]] Result<Documents> documents_of(const Options& options, const Wanted& wanted);
 
-// The same as a fleet.
+// The fleet of documents_of(), with reports. Errors and blocking as there.
 [[nodiscard]] Result<Fleet> read_fleet(const Options& options, Wanted wanted);
 
 // Leaves these nodes alone, as "NAME" or "node/NAME"; all, where none is named. Errors: not_found, with similar names;

@@ -34,7 +34,7 @@ inline constexpr std::size_t kLongestText = 4096;  // of messages and expression
 [[nodiscard]] Amounts general_of(const nlohmann::json& object, const std::set<std::string>& more);
 [[nodiscard]] std::optional<std::int64_t> thousandths_of(const nlohmann::json& quantity);
 
-// Rules of a pod's spec that the scheduler looks at and fit() does not: "pod anti-affinity".
+// Rules of a pod's spec that the scheduler checks and fit() does not: "pod anti-affinity".
 [[nodiscard]] std::set<std::string> rules_not_counted(const nlohmann::json& spec);
 
 [[nodiscard]] Node node_of(const nlohmann::json& object, const std::set<std::string>& more);

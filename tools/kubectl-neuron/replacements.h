@@ -10,7 +10,7 @@
 
 #include "tools/kubectl-neuron/documents.h"
 
-// What an anonymised dump keeps of a foreign text, and what the rest becomes. Pure.
+// Replaces names in the foreign texts of an anonymised dump; public words stay. Pure.
 namespace neuron::fleet {
 
 inline constexpr std::string_view kWordCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
@@ -19,7 +19,7 @@ inline constexpr std::string_view kWordCharacters = "abcdefghijklmnopqrstuvwxyzA
 [[nodiscard]] bool is_public_word(std::string_view word);
 // "kubernetes.io/arch": a key or resource whose domain is of Kubernetes, AWS or this project.
 [[nodiscard]] bool is_public_key(std::string_view key);
-// Of a capacity, counter or attribute: as the project's driver names it, or with a public domain.
+// Whether a capacity, counter or attribute is named as by the project's driver, or with a public domain.
 [[nodiscard]] bool is_public_name(std::string_view name);
 [[nodiscard]] bool is_public_domain(std::string_view domain);
 // Words that Kubernetes writes where it has a choice of some, "NoSchedule"; times; quantities that are short or have a
@@ -28,9 +28,9 @@ inline constexpr std::string_view kWordCharacters = "abcdefghijklmnopqrstuvwxyzA
 [[nodiscard]] bool is_quantity(std::string_view text);
 // "cpu", "hugepages-2Mi": resources without a domain.
 [[nodiscard]] bool is_core_resource(std::string_view name);
-// Of labels of Kubernetes and AWS those whose values say nothing of the owner either.
+// Whether the key is a label of Kubernetes or AWS whose values reveal nothing about the owner.
 [[nodiscard]] bool is_public_value(std::string_view key, std::string_view value);
-// Of a device's attribute: a value that the project's driver publishes of every such device.
+// Whether the project's driver publishes this attribute value for every such device.
 [[nodiscard]] bool is_public_attribute(std::string_view text);
 // The device classes of the chart.
 [[nodiscard]] bool is_public_class(std::string_view name);
@@ -51,7 +51,7 @@ class Replacements {
  public:
   // `kind`: "node", "namespace", "pod". Names of Kubernetes and of this project stay.
   std::string of(const std::string& kind, const std::string& text);
-  // The same for keys and resources; public ones stay, in sentences too, and others keep a domain where they have one:
+  // Replaces keys and resources; public ones stay, in sentences too, and others keep a domain where they have one:
   // "acme.example/card" -> "example.com/resource-1".
   std::string of_key(const std::string& kind, const std::string& text);
   // Names that sort as the texts do: programs try nodes and pods in the order of their names.
@@ -70,7 +70,7 @@ class Replacements {
 
  private:
   std::optional<std::string> in_quotes(const std::string& text, bool is_domain, const std::set<std::string>& drivers);
-  // Of a name with a domain that begins `text`, whose slash is there: its replacement and how long it is, or 0.
+  // The replacement and the length of the name with a domain that begins `text`, whose slash is there; length 0: none.
   [[nodiscard]] std::pair<std::string, std::size_t> with_domain(std::string_view text, std::size_t slash) const;
   [[nodiscard]] std::string replaced(std::string_view word, bool is_joined) const;
 

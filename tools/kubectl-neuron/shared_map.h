@@ -13,7 +13,7 @@
 
 namespace neuron::fleet {
 
-// As std::map<std::string, Value>, but equal entries are in memory once: copies share them, and so do maps that were
+// A std::map<std::string, Value> that keeps equal entries in memory once: copies share them, and so do maps that were
 // filled through one Store. The nodes of a fleet publish the same few attributes. Access that could change an entry
 // makes it this map's own. Copies may be used by other threads, one map by one at a time.
 template <typename Value>

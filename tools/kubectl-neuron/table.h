@@ -24,7 +24,7 @@ struct Table {
 
 // The time between two texts of RFC 3339; nullopt where one cannot be parsed.
 [[nodiscard]] std::optional<std::chrono::seconds> time_between(const std::string& earlier, const std::string& later);
-// As kubectl writes an age: "45s", "12m", "5h", "12d"; "" where it is not known or negative.
+// An age in kubectl's form: "45s", "12m", "5h", "12d"; "" where it is not known or negative.
 [[nodiscard]] std::string age_text(const std::string& since, const std::string& now);
 
 }  // namespace neuron::fleet

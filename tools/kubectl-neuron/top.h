@@ -18,7 +18,7 @@ namespace neuron::fleet {
 
 using Usages = std::map<std::string, NodeUsage>;  // by node name
 
-// Of the agents that answered, with `read_at` (seconds of any steady clock).
+// The usages of the agents that answered, with `read_at` (seconds of any steady clock).
 [[nodiscard]] Usages usages_of(const Documents& documents, double read_at);
 // add_rates() of each agent.
 void add_rates(const Usages& before, Usages& now);

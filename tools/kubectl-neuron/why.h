@@ -127,17 +127,17 @@ class Trials {
                                                   const std::vector<Verdict>& verdicts, Trials& trials);
 
 struct Why;
-// Of the kubelet or the runtime about a pod. Passive data.
+// A message of the kubelet or the runtime about a pod. Passive data.
 struct Said {
   std::string text;         // "container main: ImagePullBackOff: …", "FailedMount: …"
   std::string container;    // in the pod's status; "": of the pod, or an event
   bool as_it_came = false;  // to be shown also where its meaning is not known
 };
-// Of a pod on a node: whether it runs, what keeps it or one of its containers from that, and its hardware.
+// Explains a pod on a node: whether it runs, what keeps it or one of its containers from running, and its hardware.
 void explain_placed(const Fleet& fleet, const Pod& pod, const std::vector<Said>& said, Why& why);
 inline constexpr const char* kPreviousLogs = "kubectl logs --previous";  // an advice, to be completed for the pod
 
-// Of one container that runs: how near its hardware is to each other. Passive data.
+// How near to each other the hardware of a running container is. Passive data.
 struct Placement {
   std::string container;
   std::vector<int> devices;
@@ -166,7 +166,7 @@ struct Why {
   std::vector<Change> changes;
   bool all_tried = true;                 // of the changes
   std::set<Change::Kind> tried;          // kinds of them, also in vain
-  std::vector<std::string> not_counted;  // rules and resources that could keep it off, and are not looked at
+  std::vector<std::string> not_counted;  // rules and resources that could keep it off, and are not checked
   bool as_counted = false;               // of the changes: that, or what the scheduler names besides, stays
   std::optional<std::vector<Placement>> placements;
 };

@@ -118,7 +118,7 @@ constexpr std::string_view kUnchecked = "kubectl neuron does not check this";
 constexpr std::string_view kStarting = "the node is starting; its taint goes away by itself";
 
 constexpr std::array kScheduler = {
-    Row{"Insufficient", "", "too little of a resource beside the devices", "", false},
+    Row{"Insufficient", "", "too little of a resource other than devices and interfaces", "", false},
     Row{"Too many pods", "", "the node has as many pods as it takes", "", false},
     Row{"untolerated taint", "{node.kubernetes.io/unschedulable", "the node is cordoned", "uncordon it"},
     Row{"untolerated taint", "{node.kubernetes.io/", "the node is unhealthy; its taint names the cause",

@@ -18,8 +18,8 @@ struct Catalogue {
   std::vector<std::string> notes;  // for standard error: what is left out, which addresses are made up
 };
 
-// Of settled options. The report's verdict is `cannot_tell` for an unknown type, and for an LNC that a named type does
-// not have; without named types it applies to those that have it.
+// Makes the catalogue for settled options. The report's verdict is `cannot_tell` for an unknown type, and for an LNC
+// that a named type does not have; without named types it applies to those that have it.
 [[nodiscard]] Catalogue catalogue(const Options& options);
 
 // For it, and for tests:

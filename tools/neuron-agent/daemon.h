@@ -15,7 +15,7 @@ using plugin::ExitCode;
 // Builds every part of the device plugin, wires it, and runs until `signals` (plugin::block_signals) has SIGTERM or
 // SIGINT.
 [[nodiscard]] ExitCode run_device_plugin(const Options& options, const Fd& signals);
-// The same for --mode dra (docs/adr/0011-dra.md).
+// Runs the driver of --mode dra until such a signal (docs/adr/0011-dra.md).
 [[nodiscard]] ExitCode run_dra_driver(const Options& options, const Fd& signals);
 
 // --once: one scan, printed on stdout: the resources that would be advertised, or the ResourceSlices as JSON.

@@ -95,7 +95,7 @@ void add_held_interfaces(ExplainFacts& facts);
 // The pod must be one of the allocations.
 [[nodiscard]] ExplainedPod explain_pod(const ExplainFacts& facts, std::string_view pod_namespace, std::string_view pod);
 
-// Whether the health is a fault to report: a chip without signals is none.
+// Whether the health is a fault to report: a device without signals is none.
 [[nodiscard]] bool is_fault(const model::Health& health);
 
 // Whether a unit of the pod is unhealthy here or for the kubelet, unknown to this node, or farther away than necessary.
@@ -103,7 +103,7 @@ void add_held_interfaces(ExplainFacts& facts);
 [[nodiscard]] bool is_worse_than_possible(const ExplainedPod& pod);  // in any of its containers
 [[nodiscard]] bool has_faults(const ExplainedPod& pod);              // the same without that
 
-// Which pod of the node is meant by "namespace/name", or by a name alone.
+// The pod of the node that "namespace/name", or a name alone, selects.
 struct PodChoice {
   std::optional<std::string> pod_namespace;  // nullopt: none, or several
   std::string pod;
@@ -118,7 +118,7 @@ struct PodChoice {
 // names are printable already. With line ends. Pure.
 [[nodiscard]] std::string explain_text(const ExplainedPod& pod, const ExplainFacts& facts);
 
-// The same as one JSON document of that schema, with a line end. Pure.
+// The explanation as one JSON document of that schema, with a line end. Pure.
 inline constexpr const char* kExplainSchema = "neuron-explain/1";  // docs/schema/neuron-explain-1.json
 [[nodiscard]] std::string explain_json(const ExplainedPod& pod, const ExplainFacts& facts);
 

@@ -102,11 +102,11 @@ void add_options(CLI::App& app, Command command, Options& options);
 // without a valid node name.
 [[nodiscard]] Result<void> settle_offer(Options& options, const std::string& instance_type);
 
-// The same in DRA mode, where of the offer only --core-devices can be chosen. Errors: invalid_argument for a node name
-// or a URL of the API server that is missing or invalid.
+// Settles the options of DRA mode, where of the offer only --core-devices can be chosen. Errors: invalid_argument for a
+// node name or a URL of the API server that is missing or invalid.
 [[nodiscard]] Result<void> settle_dra(Options& options);
 
-// The same for `catalogue`, which has the options of both modes. Errors: invalid_argument for an offer that offers
+// Settles the options of `catalogue`, which has those of both modes. Errors: invalid_argument for an offer that offers
 // nothing on any node.
 [[nodiscard]] Result<void> settle_catalogue(Options& options);
 

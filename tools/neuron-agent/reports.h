@@ -64,7 +64,7 @@ inline constexpr const char* kCheckSchema = "neuron-check/1";  // docs/checks.md
 [[nodiscard]] Report report_findings(const std::vector<preflight::Finding>& findings, const std::string& examined,
                                      const nlohmann::ordered_json& node, ReportForm form);
 
-// With indentation and a line end; foreign bytes that are no UTF-8 are replaced.
+// Writes the document with indentation and a line end; foreign bytes that are no UTF-8 are replaced.
 [[nodiscard]] std::string dump(const nlohmann::ordered_json& document);
 
 }  // namespace neuron::agent

@@ -160,7 +160,7 @@ Absence without_class_list(const model::HostScan& scan, const std::string& root)
       scan.problems, [](const model::ReadProblem& one) { return one.path == "sys/class/neuron_device"; });
   const std::string why = problem == scan.problems.end() ? "" : ": " + describe_problem(*problem);
   return {path_in(root, "sys/class/neuron_device") + " cannot be read" + why,
-          "try again; if it stays, look at the kernel log"};
+          "try again; if it still fails, read the kernel log"};
 }
 
 Absence without_file_rights(const model::HostScan& scan, const std::string& root) {

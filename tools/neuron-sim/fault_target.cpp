@@ -49,7 +49,7 @@ std::vector<FaultKey> keys_of_files() {
       {device, "reset", "reset", "0 in reset, 1 ready, 2 invalid"},
       {device, "connected_devices", "connected_devices", "neighbours, e.g. \"12, 3, 4, 1\""},
       {device, "serial_number", "info/serial_number", "16 hexadecimal digits"},
-      {device, "device_name", "info/architecture/device_name", "chip family, e.g. Trainium1"},
+      {device, "device_name", "info/architecture/device_name", "device family, e.g. Trainium1"},
       {device, "power", "stats/power/utilization", "STATUS,EPOCH,MIN,MAX,AVG"},
       {device, "core_count", "core_count", "physical cores", "{}"},
       {device, "hbm", "", "U[,R[,STATE]]: uncorrectable, repairable", "", true},

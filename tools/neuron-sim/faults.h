@@ -106,7 +106,7 @@ inline constexpr const char* kKernelLogPath = "dev/kmsg";
 // bytes than printable ASCII are written as \xNN. A long log loses its oldest records, as the kernel's does.
 [[nodiscard]] std::string with_kernel_line(std::string log, std::string_view line);
 
-// The same without the lines that name the device or core `target` ("neuron3", "neuron3/core1").
+// The kernel log without the lines that name the device or core `target` ("neuron3", "neuron3/core1").
 [[nodiscard]] std::string without_kernel_lines(const std::string& log, std::string_view target);
 
 // Recorded driver answers (docs/fixtures.md#recorded-answers, as neuron_tree.cpp writes them) with the list of

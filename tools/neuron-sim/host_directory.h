@@ -43,7 +43,8 @@ inline constexpr const char* kSavedFolder = ".neuron-sim/saved";
 // Whether a path stays below the directory it is relative to, as text: not empty, not absolute, no "..".
 [[nodiscard]] bool stays_below(std::string_view path);
 
-// Of the file system, without following a link at the end of the path. names_in: ascending; empty when unreadable.
+// Queries of the file system that do not follow a link at the end of the path. names_in: ascending; empty when
+// unreadable.
 [[nodiscard]] std::vector<std::string> names_in(const std::string& folder);
 [[nodiscard]] std::filesystem::file_type type_of(const std::string& path);
 [[nodiscard]] bool is_there(const std::string& path);

@@ -81,7 +81,7 @@ struct HostPlan {
 // Errors: invalid_argument as above. No I/O.
 [[nodiscard]] Result<std::string> describe(const HostPlan& plan);
 
-// Which health_status files a driver has (docs/reference/driver.md#health-status).
+// The health_status files of a driver (docs/reference/driver.md#health-status).
 enum class HealthFiles { none, error_counts, components };
 
 // The platform class that the driver derives from the DMI product name (docs/reference/driver.md#platform-classes).

@@ -32,7 +32,8 @@ std::vector<int> numbers_in(const std::string& folder, std::string_view prefix) 
   return numbers;
 }
 
-// bf16, dense, of one physical core, in the order of model::Family: the published figure per chip divided by its cores.
+// bf16, dense, of one physical core, in the order of model::Family: the published figure per device divided by its
+// cores.
 constexpr double kFlops[] = {16e12, 95e12, 95e12, 83e12, 84e12};
 
 // "200 Gb/sec (4X HDR)" → bytes per second.

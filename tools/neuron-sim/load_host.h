@@ -34,7 +34,7 @@ class LoadFiles {
 
   // Puts `text` in the place of a plain file.
   void replace(const std::string& path, std::string_view text);
-  // The same where there is nothing yet; its folder must be there.
+  // Creates a plain file where there is nothing yet; its folder must exist.
   void create(const std::string& path, std::string_view text, mode_t mode = 0444);
   // Adds to a counter; the text must be one decimal number. Nothing happens for growth 0.
   void add(const std::string& path, std::uint64_t growth);

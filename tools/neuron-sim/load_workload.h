@@ -70,7 +70,7 @@ struct CoreActivity {
   std::uint64_t host_memory = 0;
 };
 
-// Of the kinds of memory.
+// The sum over the kinds of memory.
 template <std::size_t N>
 [[nodiscard]] std::uint64_t total(const std::array<std::uint64_t, N>& kinds) {
   return std::reduce(kinds.begin(), kinds.end());
@@ -118,7 +118,7 @@ struct Activity {
   std::vector<CoreActivity> cores;
   std::vector<EfaActivity> efas;
   std::vector<ProcessActivity> processes;  // ascending pid
-  // Of all vCPUs, growth in this step.
+  // Growth of all vCPUs' ticks in this step.
   std::uint64_t user_ticks = 0;
   std::uint64_t system_ticks = 0;
   std::uint64_t idle_ticks = 0;

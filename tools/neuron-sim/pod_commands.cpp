@@ -30,7 +30,7 @@ namespace {
 
 // The text of `neuron-sim node --list`: one line per instance type of the catalogue, in its order.
 std::string type_table() {
-  std::string text = "TYPE                 CHIP         DEVICES  CORES  EFAS  NUMA  TOPOLOGY\n";
+  std::string text = "TYPE                 FAMILY       DEVICES  CORES  EFAS  NUMA  TOPOLOGY\n";
   for (const auto& type : core::all_instance_types()) {
     text += fmt::format("{:<20} {:<12} {:>7} {:>6} {:>5} {:>5}  {}\n", type.name,
                         type.family ? model::to_string(*type.family) : "-", type.device_count,

@@ -99,7 +99,7 @@ class TreeWriter {
   // wrote are followed among the parents of `path`.
   void file(std::string_view path, std::string_view text, mode_t mode = 0444);
 
-  // The same for files of one line, given without its line feed.
+  // file() for files of one line, given without its line feed.
   void line(std::string_view path, std::string_view text, mode_t mode = 0444) { lines("", {{path, text, mode}}); }
   void lines(const std::string& folder, std::initializer_list<LineFile> files);
 
@@ -170,7 +170,7 @@ inline constexpr std::string_view kStatusNames =
 inline constexpr std::string_view kOtherInfoNames =
     "model_load_count reset_req_count reset_fail_count inference_count flop_count nc_time_in_use";
 
-// The same of EFA: below ports/1/hw_counters (the last five need Nitro v4, efa1 and later) and below hw_counters.
+// Counters of EFA: below ports/1/hw_counters (the last five need Nitro v4, efa1 and later) and below hw_counters.
 inline constexpr std::string_view kEfaPortCounters =
     "tx_bytes tx_pkts rx_bytes rx_pkts rx_drops send_bytes send_wrs recv_bytes recv_wrs rdma_read_wrs "
     "rdma_read_bytes rdma_read_wr_err rdma_read_resp_bytes rdma_write_wrs rdma_write_bytes rdma_write_wr_err "

@@ -28,9 +28,9 @@ bool is_name(std::string_view text) {
 
 Result<model::Allocation> parse_line(std::string_view line) {
   const auto parts = split(line, '\t');
-  if (parts.size() < kNames) return fail(ErrorCode::data_corrupt, "neuron-agent pods: a line of too few parts");
+  if (parts.size() < kNames) return fail(ErrorCode::data_corrupt, "neuron-agent pods: a line has fewer than 5 fields");
   if (!std::ranges::all_of(parts, is_name)) {
-    return fail(ErrorCode::data_corrupt, "neuron-agent pods: a name that is none");
+    return fail(ErrorCode::data_corrupt, "neuron-agent pods: a name is not printable UTF-8, or is too long");
   }
   const auto text = [&parts](std::size_t part) { return std::string(parts[part]); };
   model::Allocation allocation{text(0), text(1), text(2), text(3), {}};

@@ -22,7 +22,7 @@ namespace neuron::pods {
 [[nodiscard]] Result<std::vector<model::Allocation>> query_pods(const std::string& socket,
                                                                 std::chrono::milliseconds deadline);
 
-// The same with another program in the place of `neuron-agent pods`; it gets the socket and the milliseconds.
+// query_pods() with another program in the place of `neuron-agent pods`; it gets the socket and the milliseconds.
 [[nodiscard]] Result<std::vector<model::Allocation>> query_pods_with(std::vector<std::string> command,
                                                                      const std::string& socket,
                                                                      std::chrono::milliseconds deadline);
@@ -32,8 +32,8 @@ namespace neuron::pods {
 // between tabs), a last line "end" that proves the answer complete. Pure.
 [[nodiscard]] std::string format_pod_lines(const std::vector<model::Allocation>& allocations);
 
-// Errors: data_corrupt (another version, a line of too few parts, a name that is not printable UTF-8 or longer than
-// 1024 bytes, no last line).
+// Errors: data_corrupt (another version, a line with fewer than 5 fields, a name that is not printable UTF-8 or longer
+// than 1024 bytes, no last line).
 [[nodiscard]] Result<std::vector<model::Allocation>> parse_pod_lines(std::string_view text);
 
 // A node with 128 cores and a pod on each needs 10 KiB.

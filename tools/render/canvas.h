@@ -32,7 +32,7 @@ class Canvas {
 
   // Text from (row, column) to the right, at most `max_width` cells; returns the column after it.
   int put(int row, int column, std::string_view text, Role role = Role::plain, int max_width = 1 << 20);
-  // The same, ending before column `end`.
+  // Puts text that ends before column `end`.
   int put_right(int row, int end, std::string_view text, Role role = Role::plain);
   // Centred between columns `begin` and `end`, odd slack to the right.
   void put_centred(int row, int begin, int end, std::string_view text, Role role = Role::plain);

@@ -56,8 +56,8 @@ struct CellFrame {
   bool assumed = false;  // from the official table
 };
 
-// Of one level: a frame per NUMA node or PCI parent when each of them is a rectangle of the grid that holds no device
-// of another one; else none at all. Cells of devices that are missing may lie in any.
+// The frames of one level: one per NUMA node or PCI parent when each is a rectangle of the grid that holds no device of
+// another; else none at all. Cells of missing devices may lie in any.
 [[nodiscard]] std::vector<CellFrame> frames_of(const NodeReport& report, const NodeShape& shape,
                                                CellFrame::Level level);
 

@@ -20,7 +20,7 @@ struct ConfigRefusal {
   friend bool operator==(const ConfigRefusal&, const ConfigRefusal&) = default;
 };
 
-// Of one entry, whatever request it is for; nullopt: it is accepted.
+// Why one entry is refused, whatever request it is for; nullopt: it is accepted.
 [[nodiscard]] std::optional<ConfigRefusal> refusal_of(const OpaqueConfig& config);
 
 // The opaque configuration that claims and classes attach to the driver's devices
@@ -31,7 +31,7 @@ struct ConfigRefusal {
 // takes, of any entry, also of one for other requests.
 [[nodiscard]] Result<RequestConfig> config_for(const std::vector<OpaqueConfig>& configs, const std::string& request);
 
-// Of a request for 0 cores, which the scheduler serves, but for admin access. Pure.
+// The refusal of a request for 0 cores, which the scheduler serves, but for admin access. Pure.
 [[nodiscard]] ConfigRefusal no_cores(const std::string& request);
 
 // Configurations that Prepare would refuse, and requests for no cores. What depends on the node, the other requests

@@ -37,7 +37,8 @@ struct GrantFacts {
 // A claim of the pod's namespace whose allocation is known here.
 struct KnownClaim {
   std::vector<PlannedRequest> requests;
-  // Of a claim that is prepared already, by request: its file stays as it is. nullopt: it is being prepared.
+  // The environment of a claim that is prepared already, by request: its file stays as it is. nullopt: it is being
+  // prepared.
   std::optional<std::map<std::string, Environment>> prepared;
   std::string error{};  // why it cannot be prepared; "" = it can, so far. Its grant is unknown then
 };

@@ -38,8 +38,8 @@ struct UnhealthyTaint {
 // Errors: invalid_argument (not a name of this driver), not_found (nothing of that name is here), naming it.
 [[nodiscard]] Result<Hardware> hardware_of(const grant::NodeUnits& node, const std::string& pool_device);
 
-// The same of a claim of which only the name of its device is left: of a core, its places under every LNC that the
-// chips have, as it is not known which one it was given under.
+// The hardware that a device's name may mean when only the name is left of a claim. A core's name means its places
+// under every LNC that the devices support, since the LNC of its allocation is unknown.
 [[nodiscard]] Result<Hardware> possible_hardware_of(const grant::NodeUnits& node, const std::string& pool_device);
 
 // Errors: failed_precondition when some of the result's hardware is unhealthy, with reason and action, unless the

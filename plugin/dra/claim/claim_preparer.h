@@ -38,8 +38,8 @@ class BoundedScan {
   // Objects that `scan` refers to must outlive every job of `run`. An empty `scan` finds nothing.
   BoundedScan(Scan scan, Run run, std::chrono::milliseconds patience = kPatience);
 
-  // Of a scan that begins now, or of the one that is under way; nullptr when that does not end within the patience from
-  // its beginning. While one hangs, that is at once. Blocks.
+  // Returns the units of a scan that begins now, or of the one that is under way; nullptr when that does not end within
+  // the patience from its beginning. While one hangs, that is at once. Blocks.
   [[nodiscard]] grant::NodeUnitsPtr operator()();
 
  private:
@@ -114,8 +114,8 @@ class ClaimPreparer final : public ClaimCalls {
   // `post`.
   struct Ports {
     std::function<grant::NodeUnitsPtr()> node;  // of the newest snapshot; nullptr before the first
-    // Of a scan that begins now, for a device that was found since; on a thread of `run`, where it may hang. Units that
-    // are unhealthy by `node` stay so. Empty: none.
+    // Returns the units of a scan that begins now, for a device that was found since; on a thread of `run`, where it
+    // may hang. Units that are unhealthy by `node` stay so. Empty: none.
     std::function<grant::NodeUnitsPtr()> scan;
     std::function<std::optional<std::uint64_t>(int device, int physical_core)> memory_in_use;  // as MemoryGate::Ports
     std::function<void(MemoryGate::Job)> run;

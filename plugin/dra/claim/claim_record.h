@@ -47,8 +47,8 @@ struct ClaimRecord {
   // The longest grace period of the pods that it was prepared for, also later; nullopt: not known, as some could not be
   // read.
   std::optional<std::chrono::seconds> grace{};
-  // Of an entry of another version that this one cannot read: the content is that of its CDI file. Not kept on disk;
-  // the entry stays as it is until the claim is prepared again or released.
+  // True for an entry of another version that this one cannot read: its content comes from its CDI file. Not kept on
+  // disk; the entry stays as it is until the claim is prepared again or released.
   bool is_unread = false;
 
   // Hardware held exclusively: none by admin access, and none before the claim is completed.
@@ -62,8 +62,9 @@ struct ClaimRecord {
 // The cores of its shares, by their ids. Pure.
 [[nodiscard]] ChosenShares shares_of(const ClaimRecord& record);
 
-// As one JSON object, and back. Fields that this version does not know are ignored. Errors: data_corrupt when it is no
-// object with a uid, a field that is known has another type, or the state is another than completed or started. Pure.
+// Writes and reads a record as one JSON object. Fields that this version does not know are ignored. Errors:
+// data_corrupt when it is no object with a uid, a field that is known has another type, or the state is another than
+// completed or started. Pure.
 [[nodiscard]] std::string to_text(const ClaimRecord& record);
 [[nodiscard]] Result<ClaimRecord> parse_record(std::string_view text);
 
@@ -202,13 +203,13 @@ class RecordStore {
   // Nothing of the claim is left, known or not, and a commit() that began earlier does not bring it back.
   [[nodiscard]] Result<void> release(const std::string& uid) EXCLUDES(held_mutex_);
 
-  // The same of a claim that still is as it was in a view; false: it is not, and stays.
+  // Releases the claim if its record is unchanged since `record` was read; false: it has changed, and stays.
   [[nodiscard]] Result<bool> release_if(const std::shared_ptr<const ClaimRecord>& record) EXCLUDES(held_mutex_);
 
   // Its grace period is that long at least, where one is known.
   [[nodiscard]] Result<void> extend_grace(const std::string& uid, std::chrono::seconds grace) EXCLUDES(held_mutex_);
 
-  // Gives its name to a claim that was rebuilt without.
+  // Sets the name of a claim that was rebuilt without one.
   [[nodiscard]] Result<void> set_name(const std::string& uid, const std::string& claim_namespace,
                                       const std::string& name) EXCLUDES(held_mutex_);
 
@@ -217,11 +218,11 @@ class RecordStore {
   // still done.
   [[nodiscard]] Result<void> repair() EXCLUDES(held_mutex_);
 
-  // A repair has not come back from its files: all other calls are refused at once (unavailable), instead of hanging as
-  // well.
+  // While a repair hangs in its files, all other calls are refused at once (unavailable) instead of hanging too.
   void set_hanging(bool hangs) { hangs_ = hangs; }
 
-  // As this instance has last seen the file. Names of pool devices that claims hold (admin access does not), ascending.
+  // The record as this instance last read it. Names of the pool devices that claims hold (admin access does not),
+  // ascending.
   [[nodiscard]] std::vector<std::string> held_devices() const EXCLUDES(held_mutex_);
   [[nodiscard]] HeldNumbering held_numbering() const EXCLUDES(held_mutex_);
   [[nodiscard]] bool is_held(const Hardware& hardware) const EXCLUDES(held_mutex_);
@@ -233,8 +234,8 @@ class RecordStore {
   [[nodiscard]] Result<void> edit_now(const Work& work) EXCLUDES(held_mutex_);  // whatever hangs
   void set_held(const RecordFile& file) EXCLUDES(held_mutex_);
   void refine(RecordFile& file) const;
-  // Of the newest snapshot. Before the first one, a file that is there stays: it may be newer than the record. Reports
-  // a directory that is dead.
+  // Writes the CDI file by the newest snapshot. Before the first snapshot an existing file stays: it may be newer than
+  // the record. Reports a dead directory.
   [[nodiscard]] Result<void> write_cdi(const ClaimRecord& record);
   [[nodiscard]] Result<void> release_now(RecordFile& file, const std::string& uid);
 

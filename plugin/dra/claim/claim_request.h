@@ -89,8 +89,8 @@ struct AllocationResult {
   bool admin_access = false;
   std::vector<Toleration> tolerations;  // of the result, and of its request, as servers before 1.35 do not copy them
   std::optional<std::string> share_id{};
-  // Of a device that claims may share: how many logical cores this one was given (consumedCapacity), by the node's LNC
-  // of that time; nullopt: all of the device.
+  // Logical cores allocated of a device that claims may share (consumedCapacity), by the node's LNC of that time;
+  // nullopt: all of the device.
   std::optional<int> cores{};
   bool is_alone = false;  // its request says no cores: nothing else shares the device, whose cores are all its own
 
@@ -127,11 +127,11 @@ struct ResourceClaim {
   std::vector<std::string> other_consumers{};
 };
 
-// Of v1, v1beta2 or v1beta1, whose allocations are the same. Errors: data_corrupt when the text is no claim, or has
-// more than the API allows: 32 results, 32 configurations, 256 consumers, each four times. Pure.
+// Reads a claim of v1, v1beta2 or v1beta1, whose allocations are the same. Errors: data_corrupt when the text is no
+// claim, or has more than the API allows: 32 results, 32 configurations, 256 consumers, each four times. Pure.
 [[nodiscard]] Result<ResourceClaim> parse_resource_claim(std::string_view text, std::string_view driver);
 
-// Of one claim: the names of the requests that a container uses; empty = all of them.
+// The requests of one claim that a container uses, by name; empty = all of them.
 using UsedRequests = std::set<std::string>;
 
 struct ContainerUse {
@@ -142,7 +142,7 @@ struct ContainerUse {
 
 inline constexpr std::chrono::seconds kMaxGrace = std::chrono::hours(24 * 30);
 
-// Which claims a pod's containers use, as the kubelet gives them (docs/reference/dra.md#prepare).
+// The claims that a pod's containers use, as the kubelet passes them (docs/reference/dra.md#prepare).
 struct PodUse {
   std::string uid;
   bool has_ended = false;  // phase Succeeded or Failed: its containers use nothing any more

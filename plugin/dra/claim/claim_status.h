@@ -59,7 +59,7 @@ class ClaimStatusWriter {
   [[nodiscard]] Result<std::string> call(const kube::ApiCall& call);
   void finish(const ClaimRecord& record, const Result<void>& written);
 
-  // Of a claim's write, which is tried again when its own time has come.
+  // A refused write of a claim's status, which is retried when its own time has come.
   struct Refusal {
     std::string version{};  // the claim's resourceVersion then
     kube::Backoff backoff{kFirstRetry, kLongestRetry};

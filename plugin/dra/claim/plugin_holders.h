@@ -33,10 +33,10 @@ struct PluginHolder {
 };
 using PluginHolders = std::vector<PluginHolder>;
 
-// From the kubelet's list: this agent's resources, with ids that this node may have, also those of devices that the
-// scan lacks; claims of another driver than `driver`, with devices whose names are those of this driver's pool. Core
-// ids are of the LNC that `numbering` shows; where it shows none, of every LNC that the chips have. In the order of the
-// list. Pure.
+// Reads two kinds of holders from the kubelet's list: those of this agent's resources, with ids that this node may
+// have, also for devices that the scan lacks; and claims of another driver than `driver`, with devices whose names are
+// those of this driver's pool. Core ids are of the LNC that `numbering` shows; where it shows none, of every LNC that
+// the devices support. In the order of the list. Pure.
 [[nodiscard]] PluginHolders plugin_holders(const grant::NodeUnits& node, const std::vector<model::Allocation>& listed,
                                            const std::string& driver, const core::NumberingEvidence& numbering = {});
 
@@ -103,7 +103,7 @@ class PluginHoldWatch {
   void wait(const std::stop_token& stop, std::chrono::milliseconds longest, bool PluginHoldWatch::*flag = nullptr)
       EXCLUDES(mutex_);
 
-  // The same of the thread in run():
+  // Functions of the thread in run():
   void learn_stored();
   [[nodiscard]] std::chrono::milliseconds ask_and_apply(const grant::NodeUnits& node) EXCLUDES(mutex_);
   [[nodiscard]] bool ask() EXCLUDES(mutex_);  // false: no answer
@@ -111,7 +111,7 @@ class PluginHoldWatch {
 
   const Ports ports_;
   const std::chrono::milliseconds patience_;
-  // Of the thread in run():
+  // Members of the thread in run():
   holdings::ListedHolders held_;
   std::optional<SteadyTime> began_;
   core::NumberingEvidence numbering_;

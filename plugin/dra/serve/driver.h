@@ -34,13 +34,13 @@ struct SocketNames {
   friend bool operator==(const SocketNames&, const SocketNames&) = default;
 };
 
-// With the pod's uid in the names two instances can be connected at once; "" gives the names of a single instance.
-// Where a path is longer than a unix socket allows, a hash replaces the uid, then also the driver's name. Errors:
-// invalid_argument when even that does not fit. Pure.
+// The names of an instance's sockets. With the pod's uid in them two instances can be connected at once; "" gives the
+// names of a single instance. If a path is longer than a unix socket allows, a hash replaces the uid, then also the
+// driver's name. Errors: invalid_argument when even that does not fit. Pure.
 [[nodiscard]] Result<SocketNames> socket_names(const std::string& kubelet_dir, const std::string& driver,
                                                const std::string& pod_uid);
 
-// Of any instance of the driver. Pure.
+// Whether a socket's name is one of any instance of the driver. Pure.
 [[nodiscard]] bool is_claims_socket(std::string_view name);
 [[nodiscard]] bool is_registration_socket(std::string_view name, std::string_view driver);
 

@@ -70,7 +70,7 @@ class NodeBoard {
   [[nodiscard]] grant::NodeUnitsPtr node() const EXCLUDES(mutex_);  // nullptr before the first
   // Another scan of this node, with the core numbers of node().
   [[nodiscard]] grant::NodeUnitsPtr numbered(grant::NodeUnitsPtr scanned) const EXCLUDES(mutex_);
-  // The same of a snapshot; `scanned` itself where nothing differs. nullptr stays nullptr.
+  // Renumbers the cores of a snapshot; returns `scanned` itself where nothing differs. nullptr stays nullptr.
   [[nodiscard]] model::SnapshotPtr numbered(model::SnapshotPtr scanned) const EXCLUDES(mutex_);
   [[nodiscard]] bool is_empty() const EXCLUDES(mutex_);  // there is a node, and its pool is empty
 

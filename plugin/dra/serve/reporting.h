@@ -73,7 +73,7 @@ class ListedClaims {
   std::vector<model::Allocation> claims_ GUARDED_BY(mutex_);
 };
 
-// Of a claim that several containers use: once, with the first container in `listed`, or once for each of them.
+// How a claim that several containers use is reported: once, with the first container in `listed`, or once for each.
 enum class ClaimUsers { first, each };
 
 // Holdings of a node in DRA mode: prepared claims with the containers in `listed` that use them, and what containers

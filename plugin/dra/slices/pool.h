@@ -77,7 +77,7 @@ struct PoolDevice {
 // "networkNodeLayer1" to "3", by the Node's labels topology.k8s.aws/network-node-layer-1 to -3: attributes of all
 // Neuron devices, "" without the label.
 using NetworkLayers = std::map<std::string, std::string>;
-// As a slice has them: with those of the node, and not more than the server takes.
+// The attributes that a slice publishes: with those of the node, and not more than the server takes.
 [[nodiscard]] Attributes published_attributes(const PoolDevice& device, const NetworkLayers& layers);
 
 enum class Partitions { none, cores, groups, all };  // --dra-partitions
@@ -97,8 +97,8 @@ struct PoolOptions {
 struct Pool {
   Counters counters;                  // one counter set, "cores", holds them all; empty: no devices of the pool overlap
   Shares shares = Shares::automatic;  // as the options have it
-  // Of each kind in the order in which the scheduler takes the first that fits: cores and devices from the low end,
-  // groups from the high end, small ones first (docs/dra-partitions.md).
+  // Devices, each kind in the order in which the scheduler takes the first that fits: cores and devices from the low
+  // end, groups from the high end, small ones first (docs/dra-partitions.md).
   std::vector<PoolDevice> devices;
   friend bool operator==(const Pool&, const Pool&) = default;
 };
@@ -128,7 +128,7 @@ struct Group {
 [[nodiscard]] Attributes core_attributes(const grant::NodeUnits& node, int device, int core);
 [[nodiscard]] Attributes group_attributes(const grant::NodeUnits& node, const std::vector<int>& devices);
 [[nodiscard]] Attributes node_attributes(const grant::NodeUnits& node, const std::vector<int>& devices);
-// Of an interface by its position; -1: an interface that has vanished.
+// Attributes of an interface, by its position; -1: an interface that has vanished.
 [[nodiscard]] Attributes efa_attributes(const grant::NodeUnits& node, int unit);
 
 enum class SliceShape {
@@ -147,7 +147,7 @@ struct LayoutOptions {
 
 inline constexpr const char* kCounterSet = "cores";
 
-// Of one slice: counters or devices; both in a combined one.
+// The content of one slice: counters or devices; both in a combined one.
 struct SliceContent {
   Counters counters{};                // of the set kCounterSet; empty: the slice has no set
   std::vector<PoolDevice> devices{};  // in the order in which the scheduler tries them

@@ -50,7 +50,7 @@ struct PoolIdentity {
 
 // A page of a list. Errors: data_corrupt (no list, an object without a name or resourceVersion, more than 512 objects).
 [[nodiscard]] Result<kube::ListPage> parse_slices(std::string_view text);
-// As POST and PUT take it.
+// The slice as JSON, as POST and PUT accept it.
 [[nodiscard]] std::string slice_text(const Slice& slice);
 
 // Members of the spec: "driver", "nodeName"; "" where they are absent.
@@ -66,7 +66,7 @@ struct PoolIdentity {
 // Whether owners and spec are the same: as canonical JSON, in which quantities are numbers ("1k" is "1000") and taints
 // have no time. Labels, annotations and the server's metadata do not count.
 [[nodiscard]] bool is_same(const Slice& a, const Slice& b);
-// The same of the counter sets alone.
+// Whether the counter sets alone are the same.
 [[nodiscard]] bool has_same_counters(const Slice& a, const Slice& b);
 
 // In this order: deletes, updates, creates.
@@ -99,7 +99,7 @@ struct SyncPlan {
 
 // The slices that would be published if nothing were stored.
 [[nodiscard]] std::vector<Slice> whole_slices(const std::vector<SliceContent>& wanted, const PoolIdentity& identity);
-// The same as a v1 List as `kubectl apply -f` takes it, indented.
+// The slices as a v1 List for `kubectl apply -f`, indented.
 [[nodiscard]] std::string published_text(const Layout& layout, const PoolIdentity& identity);
 
 inline constexpr const char* kSlicesPath = "/apis/resource.k8s.io/v1/resourceslices";
@@ -282,7 +282,7 @@ class SlicePublisher final : public kube::WatchSink {
   // One step of run(): does what is due, and returns the time until something is. For tests, without the watch.
   [[nodiscard]] std::chrono::milliseconds turn() EXCLUDES(mutex_);
 
-  // Of the watch's thread.
+  // Called on the watch's thread.
   void on_reset() override EXCLUDES(mutex_);
   void on_upsert(const kube::ApiObject& object) override EXCLUDES(mutex_);
   void on_remove(const kube::ApiObject& object) override EXCLUDES(mutex_);

@@ -88,11 +88,11 @@ TEST_F(InventoryLogTest, ProblemsAreToldWhenTheyChangeOfInterfacesToo) {
   model::HostScan host = small_node();
   (void)said_of(host);
   host.devices[0].problems = {{model::ProblemKind::file, "sys/a", "not a number"}};
-  EXPECT_EQ(said_of(host), "warning neuron0 problem=\"sys/a: not a number\"\n");
+  EXPECT_EQ(said_of(host), "warning scan found a problem unit=neuron0: sys/a: not a number\n");
   EXPECT_EQ(said_of(host), "");
   host.devices[0].problems.clear();
   host.efas[0].problems = {{model::ProblemKind::file, "sys/b", "Is a directory"}};
-  EXPECT_EQ(said_of(host), "warning efa=rdmap16s25 problem=\"sys/b: Is a directory\"\n");
+  EXPECT_EQ(said_of(host), "warning scan found a problem unit=rdmap16s25: sys/b: Is a directory\n");
   host.efas[0].problems.clear();
   EXPECT_EQ(said_of(host), "");
 }
@@ -106,23 +106,26 @@ TEST_F(InventoryLogTest, WhatIsDegradedOrUnknownIsToldOncePerChange) {
   model::Health& health = host.devices[0].health;
   (void)said_of(host);
   health = verdict(model::HealthState::degraded, "heartbeat_stuck");
-  EXPECT_EQ(said_of(host), "warning neuron0 degraded reason=heartbeat_stuck what was seen; what to do\n");
+  EXPECT_EQ(said_of(host),
+            "warning health changed unit=neuron0 state=degraded reason=heartbeat_stuck: what was seen; what to do\n");
   health.sentence = "what was seen since";
   EXPECT_EQ(said_of(host), "");
   health = verdict(model::HealthState::unknown, "reads_all_ones");
-  EXPECT_EQ(said_of(host), "warning neuron0 unknown reason=reads_all_ones what was seen; what to do\n");
+  EXPECT_EQ(said_of(host),
+            "warning health changed unit=neuron0 state=unknown reason=reads_all_ones: what was seen; what to do\n");
   health = {model::HealthState::healthy, "", "", ""};
-  EXPECT_EQ(said_of(host), "info neuron0 healthy, was unknown reason=reads_all_ones\n");
+  EXPECT_EQ(said_of(host), "info health changed unit=neuron0 state=healthy was=unknown reason=reads_all_ones\n");
   host.efas[0].health = verdict(model::HealthState::degraded, "no_peer_memory");
-  EXPECT_EQ(said_of(host), "warning rdmap16s25 degraded reason=no_peer_memory what was seen; what to do\n");
+  EXPECT_EQ(said_of(host),
+            "warning health changed unit=rdmap16s25 state=degraded reason=no_peer_memory: what was seen; what to do\n");
 }
 
 TEST_F(InventoryLogTest, WhatSeveralHaveIsToldOnce) {
   model::HostScan host = small_node();
   host.devices.emplace_back().index = 1;
   for (auto& device : host.devices) device.health = verdict(model::HealthState::unknown, "signals_missing");
-  EXPECT_THAT(said_of(host),
-              HasSubstr("warning neuron0,neuron1 unknown reason=signals_missing what was seen; what to do\n"));
+  EXPECT_THAT(said_of(host), HasSubstr("warning health changed unit=neuron0,neuron1 state=unknown "
+                                       "reason=signals_missing: what was seen; what to do\n"));
 }
 
 TEST_F(InventoryLogTest, AProblemOfTheHostIsNotToldAgainAfterTheHealthThatItGave) {
@@ -130,9 +133,9 @@ TEST_F(InventoryLogTest, AProblemOfTheHostIsNotToldAgainAfterTheHealthThatItGave
   host.problems = {{model::ProblemKind::file, "sys/c", "not there"}, {model::ProblemKind::file, "sys/d", "not there"}};
   host.devices[0].health = {model::HealthState::unknown, "signals_missing", "sys/c: not there", "look"};
   const std::string said = said_of(host);
-  EXPECT_THAT(said, HasSubstr("reason=signals_missing sys/c: not there; look\n"));
-  EXPECT_THAT(said, Not(HasSubstr("problem=\"sys/c"))) << said;
-  EXPECT_THAT(said, HasSubstr("warning host problem=\"sys/d: not there\"\n"));
+  EXPECT_THAT(said, HasSubstr("reason=signals_missing: sys/c: not there; look\n"));
+  EXPECT_THAT(said, Not(HasSubstr("unit=node: sys/c"))) << said;
+  EXPECT_THAT(said, HasSubstr("warning scan found a problem unit=node: sys/d: not there\n"));
 }
 
 TEST_F(InventoryLogTest, LinesThatArePassedOverAreToldWhenTheyHaveDoubled) {
@@ -149,12 +152,17 @@ TEST_F(InventoryLogTest, LinesThatArePassedOverAreToldWhenTheyHaveDoubled) {
 TEST_F(InventoryLogTest, WhatIsUnhealthyIsToldAndWhatIsGraver) {
   model::HostScan host = small_node();
   host.devices[0].health = verdict(model::HealthState::unhealthy, "mem_ecc_repairable_uncorrected");
-  EXPECT_THAT(said_of(host),
-              HasSubstr("warning neuron0 unhealthy reason=mem_ecc_repairable_uncorrected what was seen"));
+  EXPECT_THAT(
+      said_of(host),
+      HasSubstr(
+          "warning health changed unit=neuron0 state=unhealthy reason=mem_ecc_repairable_uncorrected: what was seen"));
   host.devices[0].health = verdict(model::HealthState::unhealthy, "sram_ecc_uncorrected");
-  EXPECT_EQ(said_of(host), "warning neuron0 unhealthy reason=sram_ecc_uncorrected what was seen; what to do\n");
+  EXPECT_EQ(
+      said_of(host),
+      "warning health changed unit=neuron0 state=unhealthy reason=sram_ecc_uncorrected: what was seen; what to do\n");
   host.devices[0].health = {model::HealthState::healthy, "", "", ""};
-  EXPECT_EQ(said_of(host), "info neuron0 healthy, was unhealthy reason=sram_ecc_uncorrected\n");
+  EXPECT_EQ(said_of(host),
+            "info health changed unit=neuron0 state=healthy was=unhealthy reason=sram_ecc_uncorrected\n");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-{{/* What is different about the driver for claims (docs/dra.md). */}}
+{{/* Parts of the DaemonSet that only the driver for claims has (docs/dra.md). */}}
 
 {{/* Name of its objects. */}}
 {{- define "neuron-agent.draName" -}}
@@ -73,7 +73,7 @@
     type: DirectoryOrCreate
 {{- end -}}
 
-{{/* Which nodes: the labelled ones; with dra.allNodes all of the first DaemonSet's that are not labelled for the device plugin. */}}
+{{/* Selects the labelled nodes; with dra.allNodes all of the first DaemonSet's that are not labelled for the device plugin. */}}
 {{- define "neuron-agent.draAffinity" -}}
 nodeAffinity:
   requiredDuringSchedulingIgnoredDuringExecution:
@@ -92,7 +92,7 @@ nodeAffinity:
 podAntiAffinity:
   requiredDuringSchedulingIgnoredDuringExecution:
     # Beside AWS's device plugin, and our own while it still ends: two that serve the same devices never overlap. One term for both:
-    # with two, a pod that waits is looked at again only when a pod ends that matches both of them.
+    # with two, a pod that waits is considered again only when a pod ends that matches both of them.
     - topologyKey: kubernetes.io/hostname
       namespaceSelector: {}
       labelSelector:
@@ -120,7 +120,7 @@ spec:
   {{- end }}
 {{- end -}}
 
-{{/* What cannot be meant. */}}
+{{/* Refuses contradictory values. */}}
 {{- define "neuron-agent.validateDra" -}}
 {{- range .Values.env }}{{ if eq .name "POD_NAME" }}{{ fail "the chart sets POD_NAME itself: take it out of env" }}{{ end }}{{ end -}}
 {{- if ne .Values.mode "device-plugin" -}}

@@ -46,7 +46,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end -}}
 {{- end -}}
 
-{{/* What cannot be meant. */}}
+{{/* Refuses contradictory values. */}}
 {{- define "neuron-agent.validate" -}}
 {{- include "neuron-agent.validateDra" . -}}
 {{- include "neuron-agent.validateNodeStatus" . -}}

@@ -1,4 +1,4 @@
-{{/* What tells the API server of the node (docs/node-status.md). */}}
+{{/* Arguments, environment and RBAC of the node status (docs/node-status.md). */}}
 
 {{/* Name of its objects. */}}
 {{- define "neuron-agent.nodeStatusName" -}}
@@ -30,13 +30,13 @@
 {{- join "," $accounts -}}
 {{- end -}}
 
-{{/* The same as a pattern of their names. */}}
+{{/* A pattern that matches these names. */}}
 {{- define "neuron-agent.nodeStatusPattern" -}}
 {{- $accounts := splitList "," (include "neuron-agent.nodeStatusAccounts" .) -}}
 {{- if eq (len $accounts) 1 }}{{ first $accounts }}{{ else }}{{ printf "(%s)" (join "|" $accounts) }}{{ end -}}
 {{- end -}}
 
-{{/* What cannot be meant. */}}
+{{/* Refuses contradictory values. */}}
 {{- define "neuron-agent.validateNodeStatus" -}}
 {{- if .Values.nodeStatus.enabled -}}
 {{- if semverCompare "<1.32.0-0" .Capabilities.KubeVersion.Version }}{{ fail (printf "nodeStatus.enabled needs Kubernetes 1.32 or newer, where tokens name their node; this is %s" .Capabilities.KubeVersion.Version) }}{{ end -}}

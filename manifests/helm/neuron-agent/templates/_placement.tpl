@@ -1,4 +1,4 @@
-{{/* What honors the placement of scheduler extenders (docs/allocation.md#placed-by-others). */}}
+{{/* Arguments, environment and RBAC for placements of scheduler extenders (docs/allocation.md#placed-by-others). */}}
 
 {{/* Name of its objects. */}}
 {{- define "neuron-agent.placementName" -}}
@@ -16,7 +16,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* What cannot be meant. */}}
+{{/* Refuses contradictory values. */}}
 {{- define "neuron-agent.validatePlacement" -}}
 {{- if .Values.honorPlacement -}}
 {{- if or (eq .Values.mode "dra") (not .Values.neuron.enabled) }}{{ fail "honorPlacement is for the device plugin on Neuron nodes: mode device-plugin or both, and neuron.enabled" }}{{ end -}}
