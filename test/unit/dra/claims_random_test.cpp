@@ -13,7 +13,7 @@ constexpr int kDevices = 16, kCores = 4;  // trn2.48xlarge with two physical cor
 
 int claims_to_make() {
   constexpr int kFew = 2000, kMost = 10'000'000;
-  const char* given = std::getenv("NEURON_CLAIMS");  // test/deep.sh --only model
+  const char* given = std::getenv("NEURON_CLAIMS");  // test/deep.sh --only shares
   return given == nullptr ? kFew : parse_int(given, 1, kMost).value_or(kFew);
 }
 
