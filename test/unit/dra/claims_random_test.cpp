@@ -65,8 +65,8 @@ class RandomShares : public ClaimShares {
     }
     return false;
   }
-  // What a scheduler counts: the capacity is that of the healthy cores, whoever has the others. It knows most containers
-  // of a device plugin by a taint, and those that have just begun not at all.
+  // What a scheduler counts: the capacity is that of the healthy cores, whoever has the others. It knows most
+  // containers of a device plugin by a taint, and those that have just begun not at all.
   int first_fit(int cores, const std::vector<Held>& claims) {
     for (int device = 0; device < kDevices; ++device) {
       int left = cores_in(healthy(device));
@@ -119,8 +119,7 @@ class RandomShares : public ClaimShares {
     for (const Held& claim : claims) {
       std::vector<ResultText> results;
       for (const Part& part : claim.parts) {
-        results.push_back(
-            share("cores", part.device, part.cores, claim.name + "-" + std::to_string(results.size())));
+        results.push_back(share("cores", part.device, part.cores, claim.name + "-" + std::to_string(results.size())));
       }
       json object = claim_json(claim.name, uid_of(claim.name), results);
       reserve_for(object, claim.pod, claim.pod + "-uid");
