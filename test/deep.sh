@@ -15,23 +15,25 @@
 #     admissions  100,000 pods and 1,000 kubelet restarts: 20 minutes
 #     kubelet     every Topology Manager policy on every type, 300 random pods per type: half an hour
 #     cluster     the scenarios that test/run.sh shortens or leaves out: queues of 60 and 200 pods, lives of agent, node and claims,
-#                 random claims, admission rate, start of claims, the claims driver, 1,000 questions to kubectl neuron: 50 minutes
+#                 random claims, admission rate, start of claims, the claims driver, 1,000 questions to kubectl neuron: 45 minutes
+#     shares      claims that share devices: 100,000 at random, pods of Kubernetes 1.37 by the hundred, what they cost its scheduler
+#                 on 100 and 1,000 nodes and how much of a node they fill: SHARES_TIME
 #     fleet       150 agents of each mode against one API server, and 500 pods with claims on one node: half an hour
 #     versions    device plugin and claims on Kubernetes 1.33 to 1.37, containerd 1.7, CRI-O, kubelets that are older than their API server,
-#                 an upgrade under running pods: an hour, and as long again to build them the first time
+#                 an upgrade under running pods: an hour and a quarter, and an hour to build them the first time
 #     queues      Volcano, JobSet, MPI operator, training operator, LeaderWorkerSet and Kueue in front of four nodes; the catalogue in
 #                 Karpenter's scheduling simulation: 15 minutes, and 45 to build them the first time
 #     attack      attacks on simulated nodes: an hour
 #     chaos       faults in a cluster: an hour
 #     image       a second build from nothing, compared; arm64 under qemu: half an hour
 # model and dra run side by side, and so do attack and chaos. A suite that fails does not keep the next ones from running.
-# DIRECTORY has the programs of the last eleven (else build/release/bin, which must be built; model and attack are taken from
+# DIRECTORY has the programs of the last twelve (else build/release/bin, which must be built; model, shares and attack are taken from
 # beside it). They need what the suites need: see test/admissions/run.sh and test/cluster/run.sh. The first five build what they run
 # in build/dev, build/tsan, build/tidy, build/plain and build/fuzz or build/fuzz-gcc. Output of each: build/deep/SUITE.log.
 # At the end: time and result of each suite, and as the last line "N passed, N failed, N skipped".
 set -u
 root=$(dirname "$(dirname "$(readlink -f "$0")")")
-groups="sanitize tsan tidy plain fuzz model+dra admissions kubelet cluster fleet versions queues attack+chaos image" # joined by +: side by side
+groups="sanitize tsan tidy plain fuzz model+dra admissions kubelet cluster shares fleet versions queues attack+chaos image" # joined by +: side by side
 suites=${groups//+/ }
 minutes="" seconds=60 seed="" only="" bin=$root/build/release/bin
 while [ $# -gt 0 ]; do
@@ -62,7 +64,7 @@ if [ -n "$only" ]; then
 else
   chosen=" $suites "
 fi
-for suite in model dra admissions kubelet cluster fleet versions queues attack chaos; do
+for suite in model dra admissions kubelet cluster shares fleet versions queues attack chaos; do
   case $chosen in
     *" $suite "*) bin=$(cd "$bin" 2> /dev/null && pwd) || { echo "test/deep.sh: no directory $bin: build the programs first" >&2; exit 1; } ;;
   esac
@@ -206,7 +208,55 @@ kubelet_suite() {
 
 cluster_suite() {
   CLUSTER_DEEP=1 CLUSTER_QUESTIONS=1000 "$root/test/cluster/run.sh" \
-    -run 'TestLife|Queue|TestAdmission|TestStartOfClaims|TestRandom|TestUnmodifiedCores|TestClaimsDriver|TestKubectlNeuron(Modes|Shares)?$' "$bin"
+    -run 'TestLife|TestQueue|TestClaimQueue|TestAdmission|TestStartOfClaims|TestRandomClaims|TestUnmodifiedCores|TestClaimsDriver|TestKubectlNeuron(Modes|Shares)?$' "$bin"
+}
+
+# added_up FILE: all counts in it as one, "N passed, N failed, N skipped".
+added_up() {
+  sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$1" |
+    awk '{ p += $1; f += $2; s += $3 } END { printf "%d passed, %d failed, %d skipped\n", p, f, s }'
+}
+
+# counted COMMAND...: it as one test.
+counted() {
+  if "$@"; then
+    echo "1 passed, 0 failed, 0 skipped"
+  else
+    echo "0 passed, 1 failed, 0 skipped"
+    return 1
+  fi
+}
+
+# Claims that share devices: as the driver prepares them, in a cluster, and as the scheduler's allocator finds them.
+shares_suite() {
+  local status=0 program=${bin%/bin}/test/dra_claims_test
+  {
+    if [ -x "$program" ]; then
+      NEURON_CLAIMS=100000 counted "$program" --gtest_brief=1 --gtest_filter='RandomShares.*' || status=1
+    else
+      echo "SKIPPED: shares: $program is not built"
+      echo "0 passed, 0 failed, 1 skipped"
+    fi
+    CLUSTER_DEEP=1 CLUSTER_KUBERNETES=1.37 "$root/test/cluster/run.sh" -run 'TestShares$|TestRandomShares|TestShareQueueOf60' "$bin" || status=1
+    counted bench_shares || status=1
+    exit "$status"
+  } 2>&1 | tee "$logs/shares.run"
+  status=${PIPESTATUS[0]}
+  added_up "$logs/shares.run"
+  return "$status"
+}
+
+# With the allocator of 1.37. In an idle cluster a core takes at most 1.5 times as long as a device that is not shared.
+bench_shares() {
+  local go
+  go=$("$root/test/go.sh") || { echo "$go"; return 1; }
+  (cd test && CGO_ENABLED=0 "$go" run -modfile=cluster/kube/1.37.mod ./dra/bench -nodes 1000 shares packing) > "$logs/shares.bench" || return
+  cat "$logs/shares.bench"
+  awk '/^[0-9]+ × / { nodes = $1 } /^  0 cores .*: 1 core [0-9]/ && nodes >= 100 {
+      count++
+      sub(/.*×/, "")
+      if ($0 > 1.5) { failed = 1; printf "FAILED: shares: on %d nodes a core takes %s times as long as a device\n", nodes, $0 }
+    } END { exit failed || count != 2 }' "$logs/shares.bench"
 }
 
 # Alone in its cluster: calls and memory are measured.
@@ -249,8 +299,7 @@ queues_suite() {
     exit "$status"
   } 2>&1 | tee "$logs/queues.run"
   status=${PIPESTATUS[0]}
-  sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$logs/queues.run" |
-    awk '{ p += $1; f += $2; s += $3 } END { printf "%d passed, %d failed, %d skipped\n", p, f, s }'
+  added_up "$logs/queues.run"
   return "$status"
 }
 
@@ -264,9 +313,9 @@ image_suite() {
 }
 
 # Random events at ten times the length of ctest's, whether the check notices a gate or a ledger that is wrong, and the proof of the
-# allocator, of which ctest tries a fifth; claims with shares at random.
+# allocator, of which ctest tries a fifth.
 model_suite() {
-  local program=${bin%/bin}/test/model_check status=0 proof=0 shares=0
+  local program=${bin%/bin}/test/model_check status=0 proof=0
   if [ ! -x "$program" ]; then
     echo "SKIPPED: model: $program is not built"
     echo "0 passed, 0 failed, 1 skipped"
@@ -275,10 +324,9 @@ model_suite() {
   "$program" --runs 5000 --events 2000 ${seed:+--first-seed "$seed"} || status=1
   "$program" --runs 1000 --events 2000 --late 40 --restarts 4 ${seed:+--first-seed "$seed"} || status=1
   NEURON_PROOF=all "${program%/*}/allocator_proof" --gtest_brief=1 || proof=1
-  NEURON_CLAIMS=100000 "${program%/*}/dra_claims_test" --gtest_brief=1 --gtest_filter='RandomShares.*' || shares=1
   python3 "$root/test/model/mutations.py" "$root" "$root/build/mutations" | tee "$logs/mutations.log"
-  awk -v model="$((status + proof + shares))" '/^[0-9]+ passed, [0-9]+ failed$/ { passed = $1; failed = $3; counted = 1 }
-    END { if (!counted) failed = 1; printf "%d passed, %d failed, 0 skipped\n", passed + 3 - model, failed + model }' "$logs/mutations.log"
+  awk -v model="$((status + proof))" '/^[0-9]+ passed, [0-9]+ failed$/ { passed = $1; failed = $3; counted = 1 }
+    END { if (!counted) failed = 1; printf "%d passed, %d failed, 0 skipped\n", passed + 2 - model, failed + model }' "$logs/mutations.log"
 }
 
 # Compiles every file without precompiled headers, which would hide an include that it lacks.

@@ -59,7 +59,7 @@ func TestNodeTaintedNoExecute(t *testing.T) {
 	startDriver(t, c, []*cluster.Node{n}, partitioned, unmodified)
 	applyExamples(t, c)
 	driver := driverPodOn(t, c, n)
-	holdClaims(t, c, n, "evicted")
+	holdClaims(t, c, n, "evicted", heldShapes...)
 	c.Kubectl(t, "taint", "node", n.Name, "maintenance=now:NoExecute")
 	untaint := func() { _, _ = c.TryKubectl("taint", "node", n.Name, "maintenance-") }
 	t.Cleanup(untaint)

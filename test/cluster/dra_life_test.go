@@ -33,12 +33,12 @@ type holder struct {
 
 var heldShapes = []string{"neuron-4", "cores-3", "group-of-4-efa-1"}
 
-// holdClaims starts pods that stay, one per shape.
-func holdClaims(t *testing.T, c *cluster.Cluster, n *cluster.Node, prefix string) *holders {
+// holdClaims starts pods that stay, one per template.
+func holdClaims(t *testing.T, c *cluster.Cluster, n *cluster.Node, prefix string, templates ...string) *holders {
 	t.Helper()
 	h := &holders{c: c, n: n}
 	devices, perDevice := size(n)
-	for _, template := range heldShapes {
+	for _, template := range templates {
 		w := cluster.One(prefix+"-"+template, nil).WithClaims(map[string]string{"devices": template})
 		w.Node = n.Name
 		again := w.Adjust
@@ -118,7 +118,7 @@ func TestLifeOfClaims(t *testing.T) {
 	n := c.Nodes(t, trn1DRA)[0]
 	startDriver(t, c, []*cluster.Node{n}, partitioned, unmodified)
 	applyExamples(t, c)
-	pods := holdClaims(t, c, n, "held")
+	pods := holdClaims(t, c, n, "held", heldShapes...)
 	t.Run("RollingUpdate", func(t *testing.T) { expectNoGapInUpdate(t, c, n, pods) })
 	for _, fault := range []struct {
 		name string

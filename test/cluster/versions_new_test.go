@@ -41,6 +41,7 @@ func expectNewer(t *testing.T, c *cluster.Cluster, n, other *cluster.Node) {
 			t.Errorf("the message of the unhealthy unit is %v", said.Message)
 		}
 	})
+	t.Run("AcrossDrivers", func(t *testing.T) { expectMatchAcrossDrivers(t, c, n) })
 	if minor < 37 {
 		return
 	}

@@ -2,12 +2,10 @@ package scenarios
 
 import (
 	"cmp"
-	"errors"
 	"math/rand"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -93,8 +91,8 @@ func expectSharedByDefault(t *testing.T, c *cluster.Cluster, n *cluster.Node, wa
 	startDriver(t, c, []*cluster.Node{n})
 	if want {
 		awaitShared(t, n)
-	} else if devices, err := n.Offered(); err != nil || countShared(devices) > 0 {
-		t.Errorf("%d devices are shared, %v", countShared(devices), err)
+	} else {
+		expectNoneShared(t, n)
 	}
 }
 
@@ -127,54 +125,6 @@ func TestVersionSkew(t *testing.T) {
 	}
 	serveClaims(nodes)
 	t.Run("Claims", func(t *testing.T) { expectClaims(t, c, nodes) })
-}
-
-// TestVersionUpgrade: control plane, then kubelets are replaced by those of a newer version of the run while pods hold devices and claims.
-func TestVersionUpgrade(t *testing.T) {
-	versions := needsVersions(t, 2)
-	next := slices.IndexFunc(versions, func(version string) bool { return minorOf(t, version) == minorOf(t, versions[0])+1 })
-	if next < 0 {
-		t.Skip("the next version is not named in CLUSTER_KUBERNETES")
-	}
-	c := cluster.Get(t)
-	nodes := c.Nodes(t, cluster.Trn1, trn1DRA)
-	plugin, driver := nodes[0], nodes[1]
-	c.StartAgent(t, cluster.DefaultAgent(t))
-	expectOffered(t, plugin, wholeTrn1)
-	startDriver(t, c, nodes[1:], partitioned, unmodified)
-	applyExamples(t, c)
-	pods, claims := settleIn(t, c, plugin, "upgrade"), holdClaims(t, c, driver, "upgrade")
-	expectGoesOn := func(t *testing.T, name string) {
-		t.Helper()
-		pods.expectUnnoticed(t)
-		claims.expectUnnoticed(t)
-		plugin.ExpectKubeletAllocatable(t, besideResidents)
-		awaitPool(t, driver)
-		expectServed(t, c, plugin, "plugin-after-"+name)
-		expectClaimServed(t, c, driver, "claim-after-"+name)
-	}
-	t.Run("ControlPlane", func(t *testing.T) {
-		expectSurvived(t, c, driver, "control-plane", func(t *testing.T) {
-			c.Kubernetes = versions[next] // to stay: what the new one has stored the old one may not read
-			if err := errors.Join(c.APIServer.End(syscall.SIGKILL), c.StartAPIServer(), c.RestartClients()); err != nil {
-				t.Fatal(err)
-			}
-		})
-		expectGoesOn(t, "control-plane")
-		figureVersions(t, c, nodes)
-	})
-	t.Run("Kubelets", func(t *testing.T) {
-		expectSurvived(t, c, driver, "kubelets", func(t *testing.T) {
-			for _, n := range nodes {
-				n.Kubernetes = versions[next]
-				if err := errors.Join(n.Kubelet.End(syscall.SIGKILL), n.StartKubelet()); err != nil {
-					t.Fatal(err)
-				}
-			}
-		})
-		expectGoesOn(t, "kubelets")
-		figureVersions(t, c, nodes)
-	})
 }
 
 // expectPluginServes: random pods on each node, under both names, with a fixed split of the devices between them: none is refused, and
