@@ -105,12 +105,12 @@ TEST_F(ClaimsWait, AClaimThatWaitedDoesNotTakeWhatAnotherTookMeanwhile) {
 }
 
 // Claims for a device that no scan shows are tried again and again, while a scan for it hangs in the driver.
-TEST(BoundedScanTest, AHungScanTakesOneThreadAndHoldsUpNobodyAfterItsTime) {
+TEST(SharedScanTest, AHungScanTakesOneThreadAndHoldsUpNobodyAfterItsTime) {
   std::latch let_go(1);
   std::atomic<int> begun = 0;
   std::vector<std::jthread> threads;
   const grant::NodeUnitsPtr node = node_of("trn1.2xlarge");
-  BoundedScan scan(
+  SharedScan scan(
       [&] {
         if (begun++ == 0) let_go.wait();
         return node;
@@ -121,8 +121,8 @@ TEST(BoundedScanTest, AHungScanTakesOneThreadAndHoldsUpNobodyAfterItsTime) {
   EXPECT_EQ(threads.size(), 1U);
   let_go.count_down();
   threads.front().join();
-  EXPECT_EQ(BoundedScan([&] { return node; }, [](const std::function<void()>& job) { job(); })(), node);
-  EXPECT_EQ(BoundedScan({}, {})(), nullptr);
+  EXPECT_EQ(SharedScan([&] { return node; }, [](const std::function<void()>& job) { job(); })(), node);
+  EXPECT_EQ(SharedScan({}, {})(), nullptr);
 }
 
 // Several claims of one call wait at the same time: together no longer than one.
