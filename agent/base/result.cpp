@@ -43,6 +43,11 @@ Error Error::with_context(std::string_view context) && {
   return std::move(*this);
 }
 
+Error Error::with_reason(std::string_view fallback) && {
+  if (reason.empty()) reason = fallback;
+  return std::move(*this);
+}
+
 Error make_error(ErrorCode code, std::string message) {
   return Error{code, printable_line(std::move(message), kMaxMessage), 0};
 }

@@ -25,9 +25,15 @@ struct Error {
   ErrorCode code = ErrorCode::internal;
   std::string message;
   int os_errno = 0;  // 0 when no system call was involved
+  // Which refusal it is, where its code is too coarse for an operator or a caller: a word of a closed list that the
+  // subsystem owns which returns the error (plugin/dra/claim/claim_request.h). "" = none. Static storage: copies,
+  // with_context() and TRY keep it.
+  std::string_view reason{};
 
   // The same error, prefixed with the caller's action: "reading neuron3: <message>".
   [[nodiscard]] Error with_context(std::string_view context) &&;
+  // The same error with that reason, unless it has one: a caller that receives an error without knows what it was for.
+  [[nodiscard]] Error with_reason(std::string_view fallback) &&;
 };
 
 [[nodiscard]] Error make_error(ErrorCode code, std::string message);

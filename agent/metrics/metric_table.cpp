@@ -198,8 +198,7 @@ constexpr auto kAgent = std::to_array<Metric>({
     {"neuron_agent_registered", gauge, "resource", Held::no, "1: registered with the kubelet; 0: not", ""},
     {"neuron_agent_registrations_total", counter, "resource", Held::no, "Registrations with the kubelet", ""},
     {"neuron_agent_allocations_total", counter, "resource", Held::no, "Containers that were allocated units", ""},
-    {"neuron_agent_refusals_total", counter, "reason", Held::no, "Refused calls by reason; every reason starts at 0",
-     ""},
+    {"neuron_agent_refusals_total", counter, "reason", Held::no, "Refused calls by reason", ""},
     {"neuron_agent_call_seconds", histogram, "method", Held::no, "How long the kubelet's calls took", ""},
     {"neuron_agent_calls_failed_total", counter, "method", Held::no, "Calls of the kubelet that failed", ""},
     {"neuron_agent_api_calls_total", counter, "outcome", Held::no, "Calls to the API server", ""},
@@ -242,10 +241,7 @@ std::span<const MetricGroup> metric_groups() {
                   "Of lines `NEURON_HW_ERR=` in `dev/kmsg` since the driver was loaded, if the agent reads it "
                   "(`--kernel-log on`).",
                   kKernelLog},
-      MetricGroup{
-          "The agent", "",
-          "All but the first are counted by the process since it started. Reasons of refusals: [above](#refusals).",
-          kAgent},
+      MetricGroup{"The agent", "", "Reasons of refusals: [above](#refusals).", kAgent},
   };
   return kGroups;
 }

@@ -16,8 +16,8 @@
 namespace neuron::plugin {
 
 // Counts of the process's work with the kubelet, from its start. Names are few and constant: gRPC methods ("Allocate"),
-// reasons of refusals (plugin/device/refusals.h; of a claim the error's code, "not_found", or "other"), names of
-// resources or of the driver. All are there from the start, at 0: a counter that begins with its first event has no
+// reasons of refusals (plugin/device/refusals.h, plugin/dra/claim/claim_request.h), names of resources or of the
+// driver. All are there from the start, at 0: a counter that begins with its first event has no
 // increase in Prometheus, and an alert on it misses that event. Thread-safe; every method holds a lock for some
 // additions, so that no call of the kubelet waits for a reader of the counts.
 class CallFigures {

@@ -5,6 +5,7 @@
 #include <sstream>
 #include <thread>
 
+#include "plugin/dra/claim/claim_request.h"
 #include "plugin/kubelet/socket_file.h"
 #include "test/fakes/sanitized.h"
 #include "test/fakes/tcp_client.h"
@@ -241,7 +242,7 @@ TEST_F(Claims, MetricsSayWhatWasPreparedAndRefused) {
   const std::string text = http_get(port, "/metrics").body;
   for (const char* line :
        {"neuron_agent_allocations_total{resource=\"neuron.aws.com\"} 1\n",
-        "neuron_agent_refusals_total{reason=\"not_found\"} 1\n",
+        "neuron_agent_refusals_total{reason=\"no_claim\"} 1\n",
         "neuron_agent_call_seconds_count{method=\"NodePrepareResources\"} 2\n",
         "neuron_agent_calls_failed_total{method=\"NodePrepareResources\"} 1\n",
         "neuron_agent_registered{resource=\"neuron.aws.com\"} 1\n", "neuron_agent_api_calls_total{outcome=\"ok\"} "}) {
@@ -258,8 +259,7 @@ TEST_F(Claims, CountersAreThereBeforeTheirFirstEvent) {
   const auto port = static_cast<std::uint16_t>(std::stoi(log.substr(log.find(said) + said.size())));
   const std::string text = http_get(port, "/metrics").body;
   EXPECT_THAT(text, HasSubstr("neuron_agent_allocations_total{resource=\"neuron.aws.com\"} 0\n"));
-  for (const char* reason : {"not_found", "permission_denied", "invalid_argument", "failed_precondition", "unavailable",
-                             "data_corrupt", "deadline_exceeded", "internal", "other"}) {
+  for (const std::string_view reason : plugin::dra::kRefusalReasons) {
     EXPECT_THAT(text, HasSubstr("neuron_agent_refusals_total{reason=\"" + std::string(reason) + "\"} 0\n"));
   }
   for (const char* method : {"NodePrepareResources", "NodeUnprepareResources"}) {

@@ -222,7 +222,8 @@ Result<RequestConfig> config_for(const std::vector<OpaqueConfig>& configs, const
       const auto setting = setting_of(config);
       if (!setting) {
         const auto& [problem, fix] = setting.error();
-        return fail(ErrorCode::invalid_argument, fix.empty() ? problem : problem + "; " + fix);
+        return fail(ErrorCode::invalid_argument, RefusalReason::bad_config,
+                    fix.empty() ? problem : problem + "; " + fix);
       }
       if (is_for(config, request)) found.*(setting->kind->member) = setting->value;
     }

@@ -20,16 +20,16 @@ Result<Environment> ultraserver_environment(const model::HostScan& host, int nod
                        {"NEURON_RT_ULTRASERVER_NODE_ID", std::to_string(node_id)}};
   };
   const auto cannot = [&](const std::string& why) {
-    return fail(ErrorCode::failed_precondition, "error applying config: ultraserverMode " + std::to_string(nodes) +
-                                                    " is not possible on this node: " + why +
-                                                    "; request a node of an UltraServer of that size, or mode 1");
+    return fail(ErrorCode::failed_precondition, RefusalReason::ultraserver,
+                "error applying config: ultraserverMode " + std::to_string(nodes) + " is not possible on this node: " +
+                    why + "; request a node of an UltraServer of that size, or mode 1");
   };
   // X1, which every node can do. Where a file is missing AWS's own script takes these.
   if (nodes == 1) return variables(4, "0000000000000000", -1);
   // Modes of the driver, the first that the node can do counts: X4, or X2V and X2H.
   const std::vector<int> wanted = nodes == 4 ? std::vector{1} : std::vector{3, 2};
   if (host.ultraserver_is_unread) {
-    return fail(ErrorCode::unavailable,
+    return fail(ErrorCode::unavailable, RefusalReason::ultraserver,
                 "the node's UltraServer files in sys/class/neuron_device cannot be read; retried automatically");
   }
   if (!host.ultraserver) return cannot("its driver has no sys/class/neuron_device/ultraserver_mode");
@@ -37,7 +37,7 @@ Result<Environment> ultraserver_environment(const model::HostScan& host, int nod
   const core::Election election = core::election_of(host);
   if (server.busy) {
     const std::string then = election.action.empty() ? "retried automatically" : election.action;
-    return fail(ErrorCode::unavailable, election.sentence + "; " + then);
+    return fail(ErrorCode::unavailable, RefusalReason::ultraserver, election.sentence + "; " + then);
   }
   const auto mode = std::ranges::find_first_of(wanted, server.modes);
   if (mode == wanted.end()) {
@@ -56,10 +56,10 @@ Result<Environment> ultraserver_environment(const model::HostScan& host, int nod
 }
 
 Error clash(const std::string& what, const std::string& one, int one_value, const std::string& other, int other_value) {
-  return make_error(ErrorCode::failed_precondition, "one container uses the requests \"" + one + "\" with " + what +
-                                                        " " + std::to_string(one_value) + " and \"" + other +
-                                                        "\" with " + std::to_string(other_value) +
-                                                        ", but has one runtime; use the same configuration for both");
+  return make_error(ErrorCode::failed_precondition, RefusalReason::request_clash,
+                    "one container uses the requests \"" + one + "\" with " + what + " " + std::to_string(one_value) +
+                        " and \"" + other + "\" with " + std::to_string(other_value) +
+                        ", but has one runtime; use the same configuration for both");
 }
 
 // LNC is chosen on Trainium2 and Trainium3 only. AWS's words.
@@ -69,8 +69,9 @@ Result<void> check_lnc(const grant::NodeUnits& node, const PlannedRequest& plann
     const model::NeuronDevice* device = node.device(held.device);
     const auto family = device == nullptr ? std::nullopt : device->family;
     if (family == model::Family::trainium2 || family == model::Family::trainium3) continue;
-    return fail(ErrorCode::invalid_argument, "error applying config: LNC value is not configurable for instance type " +
-                                                 printable(node.snapshot().host.instance_type, 64));
+    return fail(ErrorCode::invalid_argument, RefusalReason::bad_config,
+                "error applying config: LNC value is not configurable for instance type " +
+                    printable(node.snapshot().host.instance_type, 64));
   }
   return {};
 }
@@ -120,7 +121,8 @@ Result<std::vector<int>> core_ids(const grant::NodeUnits& node, const Hardware& 
   std::vector<int> cores;
   for (const HeldDevice& held : hardware.devices) {
     if (node.device(held.device) == nullptr) {
-      return fail(ErrorCode::not_found, "neuron" + std::to_string(held.device) + " is no longer on this node");
+      return fail(ErrorCode::not_found, RefusalReason::unknown_device,
+                  "neuron" + std::to_string(held.device) + " is no longer on this node");
     }
     const std::vector<int> all = node.cores_of(model::Resource::neuron, held.device);
     if (held.places.empty()) cores.insert(cores.end(), all.begin(), all.end());
@@ -128,7 +130,7 @@ Result<std::vector<int>> core_ids(const grant::NodeUnits& node, const Hardware& 
     for (const int place : held.places) ++places_of_core[lnc ? place / lnc->value : place];
     for (const auto& [position, count] : places_of_core) {
       if (static_cast<std::size_t>(position) >= all.size() || (lnc && count != lnc->value)) {
-        return fail(ErrorCode::failed_precondition,
+        return fail(ErrorCode::failed_precondition, RefusalReason::lnc_clash,
                     "with logicalNeuronCore " + std::to_string(lnc ? lnc->value : 1) + " a core of neuron" +
                         std::to_string(held.device) +
                         " would be held only in part; request whole devices, or cores in the node's own numbering");
@@ -157,7 +159,7 @@ Result<void> check_unread(const ClaimUse& use) {
     computing += std::ranges::count_if(claim.requests, std::mem_fn(&PlannedRequest::computes));
   }
   if (computing <= 1) return {};
-  return fail(ErrorCode::failed_precondition,
+  return fail(ErrorCode::failed_precondition, RefusalReason::pods_unread,
               "the variables of " + std::to_string(computing) +
                   " requests depend on which containers use them, which could not be read: " + use.unread +
                   "; or put all Neuron devices of a pod in one request");
@@ -171,8 +173,9 @@ Result<std::vector<const PlannedRequest*>> requests_of(const ClaimUse& use, cons
     const auto known = use.claims.find(claim);
     if (known == use.claims.end()) continue;  // of another driver, or of a pod whose turn has not come
     if (!known->second.error.empty()) {
-      return fail(ErrorCode::failed_precondition, container.name + " uses the claim \"" + claim +
-                                                      "\" as well, which is not prepared: " + known->second.error);
+      return fail(
+          ErrorCode::failed_precondition, RefusalReason::other_claim,
+          container.name + " uses the claim \"" + claim + "\" as well, which is not prepared: " + known->second.error);
     }
     for (const PlannedRequest& planned : known->second.requests) {
       if (uses(used, planned.name)) requests.push_back(&planned);
@@ -188,7 +191,7 @@ Result<void> check_prepared(const ClaimUse& use, const ContainerUse& container, 
     if (known == use.claims.end() || !known->second.prepared) continue;
     for (const auto& [request, environment] : *known->second.prepared) {
       if (!uses(used, request) || environment == needed) continue;
-      return fail(ErrorCode::failed_precondition,
+      return fail(ErrorCode::failed_precondition, RefusalReason::request_clash,
                   container.name + " uses the claim \"" + claim + "\" together with others and needs " + shown(needed) +
                       ", but that claim is already prepared, with " + shown(environment) +
                       ", for containers that use it differently; use all of its requests in the same containers, or "
@@ -211,7 +214,7 @@ Result<void> add_values(const KnownClaim& claim, const UsedRequests& used, const
     const auto [value, is_new] = values.try_emplace(planned.name, Value{needed, container});
     const auto& [environment, first] = value->second;
     if (is_new || environment == needed) continue;
-    return fail(ErrorCode::failed_precondition,
+    return fail(ErrorCode::failed_precondition, RefusalReason::request_clash,
                 "the request \"" + planned.name + "\" is used by " + first + ", which needs " + shown(environment) +
                     ", and by " + container + ", which needs " + shown(needed) +
                     ", since they use different requests beside it; containers must share all of their Neuron requests "

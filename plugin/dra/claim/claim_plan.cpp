@@ -24,13 +24,15 @@ std::string quoted(const std::string& pool_device) {
 }
 
 Error not_here(const std::string& pool_device) {
-  return make_error(ErrorCode::not_found, quoted(pool_device) +
-                                              " is allocated, but this node has no such device; delete the pod, so "
-                                              "that a new one is scheduled onto present devices");
+  return make_error(ErrorCode::not_found, RefusalReason::unknown_device,
+                    quoted(pool_device) +
+                        " is allocated, but this node has no such device; delete the pod, so "
+                        "that a new one is scheduled onto present devices");
 }
 
 Error not_offered(const std::string& pool_device) {
-  return make_error(ErrorCode::invalid_argument, quoted(pool_device) + " is not a device that this driver offers");
+  return make_error(ErrorCode::invalid_argument, RefusalReason::unknown_device,
+                    quoted(pool_device) + " is not a device that this driver offers");
 }
 
 struct Named {
@@ -76,14 +78,15 @@ Result<void> check_numbered(const grant::NodeUnits& node, const std::string& poo
   const model::HostScan& host = node.snapshot().host;
   const auto name = core::parse_pool_name(pool_device);
   if (host.lnc || !host.lnc_is_unread || !name || std::holds_alternative<core::EfaName>(*name)) return {};
-  return fail(ErrorCode::unavailable,
+  return fail(ErrorCode::unavailable, RefusalReason::not_scanned,
               "opt/aws/neuron/logical_nc_config cannot be read, so the node's LNC is unknown; retried automatically");
 }
 
 // A request's name becomes part of a CDI name: it is a DNS label.
 Result<void> check_request(const std::string& request) {
   if (is_dns_label(request)) return {};
-  return fail(ErrorCode::invalid_argument, "\"" + printable(request, 64) + "\" is not a valid request name");
+  return fail(ErrorCode::invalid_argument, RefusalReason::bad_allocation,
+              "\"" + printable(request, 64) + "\" is not a valid request name");
 }
 
 PlannedRequest& request_of(ClaimPlan& plan, const AllocationResult& result) {
@@ -100,7 +103,8 @@ Result<void> add_device(ClaimPlan& plan, const AllocationResult& result, Hardwar
     if (known.device != result.device || known.admin_access != result.admin_access) continue;
     if (is_share && known.share_id != result.share_id) continue;
     if (!result.admin_access) {
-      return fail(ErrorCode::failed_precondition, "\"" + result.device + "\" is allocated twice in this claim");
+      return fail(ErrorCode::failed_precondition, RefusalReason::bad_allocation,
+                  "\"" + result.device + "\" is allocated twice in this claim");
     }
     if (std::ranges::find(known.requests, result.request) == known.requests.end()) {
       known.requests.push_back(result.request);
@@ -136,12 +140,13 @@ Result<void> add_result(ClaimPlan& plan, const ResourceClaim& claim, const Alloc
   if (!result.admin_access) {  // admin access may include unhealthy devices
     if (!is_share) TRY(check_health(node, result, taint));
     if (const auto both = overlap(hardware, plan.held())) {
-      return fail(ErrorCode::failed_precondition, *both + " is allocated twice in this claim");
+      return fail(ErrorCode::failed_precondition, RefusalReason::bad_allocation,
+                  *both + " is allocated twice in this claim");
     }
   }
   PlannedRequest& planned = request_of(plan, result);
   if (planned.admin_access != result.admin_access) {
-    return fail(ErrorCode::failed_precondition,
+    return fail(ErrorCode::failed_precondition, RefusalReason::bad_allocation,
                 "the request \"" + result.request + "\" has devices with and without admin access");
   }
   TRY_ASSIGN(planned.config, config_for(claim.configs, result.full_request()));
@@ -163,7 +168,7 @@ std::optional<int> lnc_of(const PlannedRequest& planned, std::optional<int> node
 
 Error clash(int device, const LncUse& use, const std::string& request, int lnc) {
   return make_error(
-      ErrorCode::failed_precondition,
+      ErrorCode::failed_precondition, RefusalReason::lnc_clash,
       "neuron" + std::to_string(device) + " is used with logicalNeuronCore " + std::to_string(use.lnc) + " by " +
           use.user + ", and the request \"" + request + "\" requests it with " + std::to_string(lnc) +
           ": a device has one LNC value; use the same configuration for both, or request " +
@@ -196,7 +201,8 @@ Result<void> check_health(const grant::NodeUnits& node, const AllocationResult& 
   std::string why =
       quoted(result.device) + " is unhealthy: " + (health.sentence.empty() ? health.reason : health.sentence);
   if (!health.action.empty()) why += "; " + health.action;
-  return fail(ErrorCode::failed_precondition, why + "; delete the pod, so that a new one gets another device");
+  return fail(ErrorCode::failed_precondition, RefusalReason::unhealthy,
+              why + "; delete the pod, so that a new one gets another device");
 }
 
 std::vector<MemoryGate::Core> cores_of(const grant::NodeUnits& node, const Hardware& hardware) {
@@ -240,15 +246,15 @@ Hardware ClaimPlan::held() const {
 Result<ClaimPlan> plan_of(const ResourceClaim& claim, const grant::NodeUnits& node, const std::string& pool,
                           const UnhealthyTaint& taint, const ChosenShares& chosen) {
   if (!claim.is_allocated || claim.results.empty()) {
-    return fail(ErrorCode::failed_precondition,
+    return fail(ErrorCode::failed_precondition, RefusalReason::bad_allocation,
                 "the claim has no allocation by this driver; the scheduler allocates it for the next pod");
   }
   ClaimPlan plan;
   for (const AllocationResult& result : claim.results) {
     if (result.pool != pool) {
-      return fail(ErrorCode::failed_precondition, "\"" + printable(result.device, 64) + "\" is of the pool \"" +
-                                                      printable(result.pool, 64) + "\", and this node has \"" + pool +
-                                                      "\"; delete the pod, so that a new one is scheduled");
+      return fail(ErrorCode::failed_precondition, RefusalReason::bad_allocation,
+                  "\"" + printable(result.device, 64) + "\" is of the pool \"" + printable(result.pool, 64) +
+                      "\", and this node has \"" + pool + "\"; delete the pod, so that a new one is scheduled");
     }
     TRY(add_result(plan, claim, result, node, taint, chosen));
   }
@@ -299,7 +305,7 @@ std::optional<Error> conflict(const ClaimRecords& records, const std::string& ui
     if (other == uid) continue;
     const auto both = overlap(hardware, record->held());
     if (!both) continue;
-    return make_error(ErrorCode::failed_precondition,
+    return make_error(ErrorCode::failed_precondition, RefusalReason::held_by_claim,
                       *both + " is held by the claim " + record->shown() +
                           ", which is not released yet; retried automatically. If it persists, delete the pod, so that "
                           "a new one gets other devices");
@@ -345,10 +351,10 @@ HeldNumbering numbering_of(const ClaimRecords& records) {
 std::optional<Error> numbering_clash(const ClaimRecord& record, const ClaimRecords& records) {
   const std::optional<int> others = numbering_of(records).lnc;
   if (!others || !record.node_lnc || *others == *record.node_lnc || record.held().devices.empty()) return std::nullopt;
-  return make_error(ErrorCode::failed_precondition, "the claim was prepared with cores numbered by LNC " +
-                                                        std::to_string(*record.node_lnc) +
-                                                        ", but they are now held as LNC " + std::to_string(*others) +
-                                                        " numbers them; retried with the new numbers");
+  return make_error(ErrorCode::failed_precondition, RefusalReason::lnc_clash,
+                    "the claim was prepared with cores numbered by LNC " + std::to_string(*record.node_lnc) +
+                        ", but they are now held as LNC " + std::to_string(*others) +
+                        " numbers them; retried with the new numbers");
 }
 
 }  // namespace neuron::plugin::dra

@@ -33,8 +33,7 @@ struct ClaimPreparer::Pending {
     return std::ranges::any_of(plan.requests, std::mem_fn(&PlannedRequest::computes));
   }
   void refuse(const Error& error) {
-    constexpr std::size_t kMaxMessage = 1000;  // an event has 1,024
-    answer = {{}, printable_line(error.message, kMaxMessage), error.code};
+    answer = refused(error);
     is_done = true;
   }
 };
@@ -116,7 +115,8 @@ void ClaimPreparer::learn_grace(Call& call, const ClaimRef& ref, const ResourceC
 Result<void> ClaimPreparer::read(Call& call, Pending& pending, const std::stop_token& stop) {
   const ClaimRef& ref = pending.ref;
   if (!is_object_uid(ref.uid)) {
-    return fail(ErrorCode::invalid_argument, "\"" + printable(ref.uid, 64) + "\" is not a claim uid");
+    return fail(ErrorCode::invalid_argument, RefusalReason::bad_request,
+                "\"" + printable(ref.uid, 64) + "\" is not a claim uid");
   }
   if (const auto known = call.view.records.find(ref.uid); known != call.view.records.end()) {
     pending.before = known->second;
@@ -127,12 +127,12 @@ Result<void> ClaimPreparer::read(Call& call, Pending& pending, const std::stop_t
     // A prepared claim is known without the server, and only a clear answer contradicts it.
     const bool is_gone = claim.error().code == ErrorCode::not_found;
     if (pending.before && pending.before->is_whole() && !is_gone) return answer_again(pending);
-    return fail(std::move(claim).error());
+    return fail(unread_claim(std::move(claim).error()));
   }
   if (claim->uid != ref.uid) {
-    return fail(ErrorCode::failed_precondition, "the claim was deleted and recreated under the same name (uid " +
-                                                    printable(claim->uid, 64) + ", not " + ref.uid +
-                                                    "); delete the pod, so that a new one uses the new claim");
+    return fail(ErrorCode::failed_precondition, RefusalReason::no_claim,
+                "the claim was deleted and recreated under the same name (uid " + printable(claim->uid, 64) + ", not " +
+                    ref.uid + "); delete the pod, so that a new one uses the new claim");
   }
   if (pending.before && is_same_allocation(*pending.before, *claim)) {
     learn_grace(call, ref, *claim, stop);
@@ -170,22 +170,22 @@ Result<ClaimPlan> ClaimPreparer::plan_by(const Call& call, const Pending& pendin
 
 Result<void> ClaimPreparer::plan(Call& call, Pending& pending) {
   if (!call.node) {
-    return fail(ErrorCode::unavailable, "this node has not been scanned yet; retried automatically");
+    return fail(ErrorCode::unavailable, RefusalReason::not_scanned,
+                "this node has not been scanned yet; retried automatically");
   }
   pending.is_planned = true;
   auto plan = plan_by(call, pending, *call.node);
   if (!plan && plan.error().code == ErrorCode::not_found && ports_.scan) {
     grant::NodeUnitsPtr newer = scan_();
     if (!newer) {
-      return fail(ErrorCode::unavailable, plan.error().message +
-                                              ": the newest scan does not show it, and another scan " +
-                                              "has not finished; retried automatically");
+      return fail(ErrorCode::unavailable, RefusalReason::not_scanned,
+                  plan.error().message + ": the newest scan does not show it, and another scan " +
+                      "has not finished; retried automatically");
     }
     call.node = std::move(newer);
     plan = plan_by(call, pending, *call.node);
   }
-  if (!plan) return fail(std::move(plan).error());
-  pending.plan = *std::move(plan);
+  TRY_ASSIGN(pending.plan, std::move(plan));
   TRY(check_groups(pending.plan, pending.before.get(), *call.node));
   const Hardware held = pending.plan.held();
   // By newer records than the call's view, as shares were chosen: a claim that was released since is no conflict.
@@ -206,7 +206,7 @@ Result<void> ClaimPreparer::read_pods(Call& call, Pending& pending, const std::s
   if (read) pods_read_.add(pending.claim);
   if (read && computes) pending.containers = read->containers;
   if (read || !computes) return {};
-  if (is_no_answer(read.error())) return fail(read.error());
+  if (is_no_answer(read.error())) return fail(Error(read.error()).with_reason(to_string(RefusalReason::pods_unread)));
   pending.unread = read.error().message;
   if (read.error().code == ErrorCode::permission_denied) {
     pending.unread += "; allow the driver's service account to get pods";
@@ -232,7 +232,7 @@ Result<void> ClaimPreparer::name_rebuilt(Call& call, const Pending& pending) {
     if (std::ranges::none_of(records, [](const auto& one) { return is_nameless(*one.second); })) break;
     const auto claim = reader_.read_claim(claim_namespace, name);
     if (!claim && claim.error().code == ErrorCode::not_found) continue;
-    if (!claim) return fail(claim.error());
+    if (!claim) return fail(unread_claim(claim.error()));
     const auto found = records.find(claim->uid);
     if (found == records.end() || !is_nameless(*found->second)) continue;
     ClaimRecord named = *found->second;
@@ -306,7 +306,9 @@ void ClaimPreparer::wait_and_commit(Call& call, const std::stop_token& stop) {
       Pending& pending = call.claims[which];
       if (!error && stop.stop_requested()) error = make_error(ErrorCode::unavailable, kStopping);
       if (error) {
-        pending.refuse(*error);
+        const bool is_late = error->code == ErrorCode::deadline_exceeded;
+        const auto reason = is_late ? RefusalReason::in_use : RefusalReason::interrupted;
+        pending.refuse((*std::move(error)).with_reason(to_string(reason)));
         continue;
       }
       pending.answer.devices = pending.record.devices;
@@ -374,7 +376,7 @@ void ClaimPreparer::log_change(const Pending& pending) {
   }
   if (last_error_.size() >= kMaxRemembered) last_error_.clear();
   if (std::exchange(last_error_[pending.ref.uid], error) == error) return;
-  spdlog::warn("claim not prepared claim={}: {}", shown(pending.ref), error);
+  spdlog::warn("claim not prepared claim={} reason={}: {}", shown(pending.ref), pending.answer.reason, error);
 }
 
 std::map<std::string, std::string> ClaimPreparer::unprepare(const std::vector<ClaimRef>& claims) {

@@ -27,16 +27,16 @@
 
 namespace neuron::plugin::dra {
 
-// A scan of the node for a waiting call, on a thread that may hang in a broken driver: one at a time for all callers,
-// so that retried calls do not take thread upon thread. Thread-safe.
-class BoundedScan {
+// A scan of the node that all waiting calls share, on a thread that may hang in a broken driver: one at a time, so that
+// retried calls do not take thread upon thread. Thread-safe.
+class SharedScan {
  public:
   using Scan = std::function<grant::NodeUnitsPtr()>;       // may never return
   using Run = std::function<void(std::function<void()>)>;  // on a thread that may hang
   static constexpr std::chrono::milliseconds kPatience{3000};
 
   // Objects that `scan` refers to must outlive every job of `run`. An empty `scan` finds nothing.
-  BoundedScan(Scan scan, Run run, std::chrono::milliseconds patience = kPatience);
+  SharedScan(Scan scan, Run run, std::chrono::milliseconds patience = kPatience);
 
   // Returns the units of a scan that begins now, or of the one that is under way; nullptr when that does not end within
   // the patience from its beginning. While one hangs, that is at once. Blocks.
@@ -160,7 +160,7 @@ class ClaimPreparer final : public ClaimCalls {
   const Ports ports_;
   RecordStore& store_;
   ClaimReader reader_;
-  BoundedScan scan_;
+  SharedScan scan_;
   ShareReservations reservations_;
   PodsRead pods_read_;
   std::atomic<std::uint64_t> calls_{0};

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "agent/base/parse.h"
 #include "agent/kube/answers.h"
 #include "plugin/dra/slices/publisher.h"
 
@@ -142,13 +141,14 @@ std::chrono::seconds grace_of(const json& pod) {
 // A name is part of a path.
 Result<void> check_name(std::string_view name) {
   if (is_dns_subdomain(name)) return {};
-  return fail(ErrorCode::invalid_argument, "\"" + printable(name, 64) + "\" is not a valid object name");
+  return fail(ErrorCode::invalid_argument, RefusalReason::bad_request,
+              "\"" + printable(name, 64) + "\" is not a valid object name");
 }
 
 Result<void> check_claim(const ClaimRef& claim) {
   const auto& [claim_namespace, name, uid] = claim;
   const auto refuse = [](const char* what, const std::string& text) {
-    return fail(ErrorCode::invalid_argument,
+    return fail(ErrorCode::invalid_argument, RefusalReason::bad_request,
                 std::string(what) + " \"" + printable(text) + "\" is not a valid Kubernetes identifier");
   };
   if (!is_object_uid(uid)) return refuse("uid of a claim", uid);
@@ -170,7 +170,8 @@ Result<std::map<std::string, Answer>> ask_for(const std::vector<ClaimRef>& claim
     if (answers.contains(claim.uid)) continue;
     const auto checked = check_claim(claim);
     answers[claim.uid] =
-        refuse(checked ? "the driver did not answer for this claim; try again" : checked.error().message);
+        refuse(checked ? make_error(ErrorCode::internal, "the driver did not answer for this claim; try again")
+                       : checked.error());
     if (checked) valid.push_back(claim);
   }
   if (valid.empty()) return answers;
@@ -192,15 +193,12 @@ bool is_object_uid(std::string_view text) {
 Result<std::map<std::string, PrepareAnswer>> prepare_all(ClaimCalls& calls, const std::vector<ClaimRef>& claims,
                                                          const std::stop_token& stop) {
   return ask_for<PrepareAnswer>(
-      claims, [&](const auto& valid) { return calls.prepare(valid, stop); },
-      [](std::string why) {
-        return PrepareAnswer{{}, std::move(why)};
-      });
+      claims, [&](const auto& valid) { return calls.prepare(valid, stop); }, refused);
 }
 
 Result<std::map<std::string, std::string>> unprepare_all(ClaimCalls& calls, const std::vector<ClaimRef>& claims) {
   return ask_for<std::string>(
-      claims, [&](const auto& valid) { return calls.unprepare(valid); }, [](std::string why) { return why; });
+      claims, [&](const auto& valid) { return calls.unprepare(valid); }, std::mem_fn(&Error::message));
 }
 
 std::optional<OpaqueConfig> opaque_config(const json& entry, std::string_view driver) {
@@ -372,7 +370,8 @@ Result<PodsOfClaims::Uses> PodsOfClaims::read(const ResourceClaim& claim, const 
   Uses all;
   bool is_any = false;
   for (const PodRef& one : pods) {
-    if (stop.stop_requested()) return fail(ErrorCode::unavailable, "the call was cancelled while pods were read");
+    if (stop.stop_requested())
+      return fail(ErrorCode::unavailable, RefusalReason::interrupted, "the call was cancelled while pods were read");
     const std::pair key(claim_namespace, one.name);
     auto known = pods_.find(key);
     if (known == pods_.end()) known = pods_.emplace(key, reader_.read_pod(claim_namespace, one.name)).first;

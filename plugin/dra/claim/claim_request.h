@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "agent/base/mutex.h"
+#include "agent/base/parse.h"
 #include "agent/base/result.h"
 #include "agent/kube/api.h"
 
@@ -21,6 +23,47 @@
 // they are about, as the API server has them. Foreign text: sizes are bounded here, but whether a named device exists
 // is not checked.
 namespace neuron::plugin::dra {
+
+// Why a claim is not prepared, as an operator can act upon it: Error::reason of whatever ends a Prepare, and the label
+// `reason` of neuron_agent_refusals_total (docs/metrics.md#refusals).
+enum class RefusalReason {
+  not_scanned,      // the node, or a part of it that matters, has no scan yet or cannot be read
+  no_claim,         // it was deleted, or recreated under its name
+  bad_allocation,   // none for this node, a device twice, or more cores than a device has
+  unknown_device,   // a device that this node lacks
+  unhealthy,        // a device that is unhealthy, and the claim does not tolerate that
+  held_by_claim,    // hardware that another claim holds
+  held_by_plugin,   // hardware that a container holds through a device plugin or another driver
+  holders_unknown,  // the kubelet has not listed yet what such containers hold
+  in_use,           // a process still uses the cores
+  lnc_clash,        // a device has one LNC, and another user, or the numbers of its cores, need another
+  bad_config,       // its opaque configuration, or a request for no core
+  ultraserver,      // this node is in no UltraServer of that size, or its election has not ended
+  request_clash,    // requests that one container uses, or several do differently, need different variables
+  other_claim,      // another claim of its containers is not prepared
+  pods_unread,      // the variables depend on its pods, which cannot be read
+  api_server,       // it cannot be read from the API server
+  forbidden,        // the service account may not read it
+  claim_files,      // the record or the CDI file cannot be read or written
+  interrupted,      // the call was cancelled, or the claim was released or prepared by another call meanwhile
+  bad_request,      // the kubelet's call is malformed
+  other,
+};
+inline constexpr std::array<std::string_view, 21> kRefusalReasons = {  // by enumerator
+    "not_scanned",    "no_claim",        "bad_allocation", "unknown_device", "unhealthy",  "held_by_claim",
+    "held_by_plugin", "holders_unknown", "in_use",         "lnc_clash",      "bad_config", "ultraserver",
+    "request_clash",  "other_claim",     "pods_unread",    "api_server",     "forbidden",  "claim_files",
+    "interrupted",    "bad_request",     "other"};
+
+[[nodiscard]] constexpr std::string_view to_string(RefusalReason reason) {
+  return kRefusalReasons.at(static_cast<std::size_t>(reason));
+}
+[[nodiscard]] inline Error make_error(ErrorCode code, RefusalReason reason, std::string message) {
+  return make_error(code, std::move(message)).with_reason(to_string(reason));
+}
+[[nodiscard]] inline tl::unexpected<Error> fail(ErrorCode code, RefusalReason reason, std::string message) {
+  return fail(make_error(code, reason, std::move(message)));
+}
 
 struct ClaimRef {
   std::string claim_namespace;
@@ -40,9 +83,16 @@ struct PreparedDevice {
 
 struct PrepareAnswer {
   std::vector<PreparedDevice> devices;
-  std::string error;               // for the event of the pod: what, where, what to do; "" = prepared
-  std::optional<ErrorCode> why{};  // the kind of the error, for metrics; nullopt: not known
+  std::string error;          // for the event of the pod: what, where, what to do; "" = prepared
+  std::string_view reason{};  // of the error, for metrics: one of kRefusalReasons; "" = prepared
 };
+
+[[nodiscard]] inline PrepareAnswer refused(const Error& error) {
+  constexpr std::size_t kMaxMessage = 1000;  // an event has 1,024
+  return {{},
+          printable_line(error.message, kMaxMessage),
+          error.reason.empty() ? to_string(RefusalReason::other) : error.reason};
+}
 
 // Thread-safe; every call may block (API server, files, a device that is still in use), each for its claims only.
 class ClaimCalls {
@@ -177,6 +227,14 @@ class ClaimReader {
   Mutex mutex_;
   std::string version_ GUARDED_BY(mutex_);  // of resource.k8s.io; "" = not known
 };
+
+// An error of read_claim() with its reason: no_claim, forbidden or api_server.
+[[nodiscard]] inline Error unread_claim(Error error) {
+  const RefusalReason reason = error.code == ErrorCode::not_found           ? RefusalReason::no_claim
+                               : error.code == ErrorCode::permission_denied ? RefusalReason::forbidden
+                                                                            : RefusalReason::api_server;
+  return std::move(error).with_reason(to_string(reason));
+}
 
 // The pods that use claims of one call, each read once. One thread; blocks on the API server and the kubelet.
 class PodsOfClaims {

@@ -57,7 +57,7 @@ Result<SharedDevice> find_device(const grant::NodeUnits& node, const AllocationR
   device.ids = node.cores_of(Resource::neuron, device.index);
   const auto& lnc = node.snapshot().host.lnc;
   if (device.ids.empty() || !lnc) {
-    return fail(ErrorCode::unavailable,
+    return fail(ErrorCode::unavailable, RefusalReason::not_scanned,
                 "the number of cores of neuron" + std::to_string(device.index) + " is unknown; retried automatically");
   }
   device.width = lnc->value;
@@ -109,17 +109,20 @@ Error too_few(const SharedDevice& device, int cores, const ShareFacts& facts, co
                     " are healthy and free";
   if (!device.unhealthy.empty()) why += "; one is unhealthy: " + device.unhealthy;
   const Hardware all{{{device.index, {}}}, {}};
-  if (const auto holder = conflict(facts.holders, all)) return make_error(holder->code, why + "; " + holder->message);
-  if (const auto holder = conflict(facts.records, uid, all))
-    return make_error(holder->code, why + "; " + holder->message);
-  return make_error(
-      ErrorCode::failed_precondition,
-      why + "; retried automatically. If it persists, delete the pod, so that a new one gets other cores");
+  auto holder = conflict(facts.holders, all);
+  if (!holder) holder = conflict(facts.records, uid, all);
+  if (!holder) {  // calls that run have reserved them
+    holder = make_error(ErrorCode::failed_precondition, RefusalReason::held_by_claim,
+                        "retried automatically. If it persists, delete the pod, so that a new one gets other cores");
+  }
+  if (!device.unhealthy.empty()) holder->reason = to_string(RefusalReason::unhealthy);
+  holder->message = why + "; " + holder->message;
+  return *std::move(holder);
 }
 
 // Of a request that says how many logical cores: as many of the node's LNC, as a device plugin's pod would get.
 Error more_than_all(const SharedDevice& device, int cores) {
-  return make_error(ErrorCode::failed_precondition,
+  return make_error(ErrorCode::failed_precondition, RefusalReason::bad_allocation,
                     std::to_string(cores) + " cores of neuron" + std::to_string(device.index) +
                         " were allocated, and by the node's LNC " + std::to_string(device.width) + " it has " +
                         std::to_string(device.ids.size()) +
@@ -175,7 +178,7 @@ class Chooser {
     TRY_ASSIGN(SharedDevice found, find_device(facts_.node, result));
     if (*result.cores < 1) {
       const auto [problem, fix] = no_cores(result.request);
-      return fail(ErrorCode::invalid_argument, problem + "; " + fix);
+      return fail(ErrorCode::invalid_argument, RefusalReason::bad_config, problem + "; " + fix);
     }
     result.cores = cores_now(found, result, facts_.node.snapshot().host);
     const bool is_prepared = facts_.records.contains(claim_.uid);

@@ -83,7 +83,7 @@ std::optional<Error> conflict(const PluginHolders& holders, const Hardware& hard
   const PluginHolder* holder = holder_of(holders, hardware);
   if (holder == nullptr) return std::nullopt;
   return make_error(
-      ErrorCode::failed_precondition,
+      ErrorCode::failed_precondition, RefusalReason::held_by_plugin,
       overlap(hardware, holder->hardware).value_or("") + " is held by " + holder->container +
           ", which was allocated it through " + holder->resource +
           (holder->is_claim ? ", another claim driver on this node" : " when a device plugin served this node") +
@@ -115,7 +115,7 @@ Result<PluginHolders> PluginHoldWatch::known_holders() const {
   const SteadyTime now = ports_.now();
   const MutexLock lock(mutex_);
   if (known_ || (registered_ && now >= registered_at_ + patience_)) return holders_;
-  return fail(ErrorCode::unavailable,
+  return fail(ErrorCode::unavailable, RefusalReason::holders_unknown,
               "the kubelet has not listed yet what containers hold through a device plugin or another driver; retried "
               "automatically");
 }

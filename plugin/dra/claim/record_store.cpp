@@ -76,11 +76,14 @@ Error lock_not_had(const std::string& path, milliseconds patience, milliseconds 
                         ", and another instance holds it now; retried automatically. If it persists, the disk is slow");
 }
 
-// Appends advice, which the pod's event shows.
+// Appends advice, which the pod's event shows, and gives errors of files their reason.
 Result<void> advised(Result<void> done) {
-  if (done || (done.error().os_errno != ENOSPC && done.error().os_errno != EDQUOT)) return done;
-  done.error().message += ": the disk is full; free space on the node. Retried automatically";
-  return done;
+  if (done) return done;
+  Error error = std::move(done).error().with_reason(to_string(RefusalReason::claim_files));
+  if (error.os_errno == ENOSPC || error.os_errno == EDQUOT) {
+    error.message += ": the disk is full; free space on the node. Retried automatically";
+  }
+  return fail(std::move(error));
 }
 
 // Whether the claim has the device at that place of its list for admin access, which holds nothing.
@@ -189,7 +192,8 @@ void RecordStore::refine(RecordFile& file) const {
 
 Result<void> RecordStore::edit(const Work& work) {
   if (hangs_)
-    return fail(ErrorCode::unavailable, files_ + " does not answer: its file system hangs; retried automatically");
+    return fail(ErrorCode::unavailable, RefusalReason::claim_files,
+                files_ + " does not answer: its file system hangs; retried automatically");
   return edit_now(work);
 }
 
@@ -238,7 +242,7 @@ Result<void> RecordStore::commit(ClaimRecord record, std::uint64_t releases) {
   return edit([&](RecordFile& file) -> Result<void> {
     const ClaimRecords& records = file.records();
     if (file.was_released_since(record.uid, releases)) {
-      return fail(ErrorCode::failed_precondition,
+      return fail(ErrorCode::failed_precondition, RefusalReason::interrupted,
                   "the claim was released while it was being prepared; retried if its pod still exists");
     }
     record.is_completed = true;
@@ -249,7 +253,7 @@ Result<void> RecordStore::commit(ClaimRecord record, std::uint64_t releases) {
     if (auto error = numbering_clash(record, records)) return fail(*std::move(error));
     const auto known = records.find(record.uid);
     if (known != records.end() && known->second->is_completed && differ(shares_of(*known->second), shares_of(record))) {
-      return fail(ErrorCode::unavailable,
+      return fail(ErrorCode::unavailable, RefusalReason::interrupted,
                   "another instance of the driver has just prepared the claim; retried automatically");
     }
     if (known == records.end() || !known->second->is_completed) {  // else what it holds stays held meanwhile
@@ -266,7 +270,8 @@ Result<void> RecordStore::write_again(const std::string& uid) {
   return edit([&](RecordFile& file) -> Result<void> {
     const auto record = file.records().find(uid);
     if (record == file.records().end() || !record->second->is_completed) {
-      return fail(ErrorCode::not_found, "the claim was released during the call; retried automatically");
+      return fail(ErrorCode::not_found, RefusalReason::interrupted,
+                  "the claim was released during the call; retried automatically");
     }
     return write_cdi(*record->second);
   });

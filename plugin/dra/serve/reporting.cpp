@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 #include "plugin/dra/claim/claim_upkeep.h"
@@ -18,24 +16,6 @@ using holdings::Holding;
 
 constexpr std::string_view kPrepare = "NodePrepareResources";
 constexpr std::string_view kUnprepare = "NodeUnprepareResources";
-
-// Reasons of refused claims, as they are counted.
-constexpr std::array kReasons = {
-    std::pair{ErrorCode::not_found, std::string_view("not_found")},
-    std::pair{ErrorCode::permission_denied, std::string_view("permission_denied")},
-    std::pair{ErrorCode::invalid_argument, std::string_view("invalid_argument")},
-    std::pair{ErrorCode::failed_precondition, std::string_view("failed_precondition")},
-    std::pair{ErrorCode::unavailable, std::string_view("unavailable")},
-    std::pair{ErrorCode::data_corrupt, std::string_view("data_corrupt")},
-    std::pair{ErrorCode::deadline_exceeded, std::string_view("deadline_exceeded")},
-    std::pair{ErrorCode::internal, std::string_view("internal")},
-};
-constexpr std::string_view kNoCode = "other";
-
-std::string_view reason_of(std::optional<ErrorCode> code) {
-  const auto* const found = std::ranges::find_if(kReasons, [&](const auto& one) { return one.first == code; });
-  return found == kReasons.end() ? kNoCode : found->second;
-}
 
 // Names of containers; one "" where none is listed.
 std::vector<std::string> users_of(const ClaimRecord& claim, const std::vector<model::Allocation>& listed,
@@ -72,9 +52,7 @@ CountedClaims::CountedClaims(ClaimCalls& claims, NodeBoard& board, CallFigures& 
     : claims_(claims), board_(board), figures_(figures), driver_(std::move(driver)), prepared_(std::move(prepared)) {}
 
 CallFigures::Names CountedClaims::counted_names(const std::string& driver) {
-  CallFigures::Names names{{kPrepare, kUnprepare}, {kNoCode}, {driver}};
-  for (const auto& [code, reason] : kReasons) names.refusals.push_back(reason);
-  return names;
+  return {{kPrepare, kUnprepare}, {kRefusalReasons.begin(), kRefusalReasons.end()}, {driver}};
 }
 
 template <typename Ask, typename Failed>
@@ -99,7 +77,7 @@ std::map<std::string, PrepareAnswer> CountedClaims::prepare(const std::vector<Cl
   if (prepared_) prepared_();
   for (const auto& [uid, answer] : answers) {
     if (answer.error.empty()) figures_.gave(driver_);
-    if (!answer.error.empty()) figures_.refused(reason_of(answer.why));
+    if (!answer.error.empty()) figures_.refused(answer.reason);
   }
   return answers;
 }

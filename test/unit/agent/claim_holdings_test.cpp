@@ -96,6 +96,25 @@ TEST(ClaimHoldings, ContainersOfTheDevicePluginAreNamed) {
   EXPECT_EQ(all[0].claim, "");
 }
 
+TEST(CountedClaims, RefusedClaimsAreCountedByTheirReason) {
+  struct BusyClaims final : ClaimCalls {
+    std::map<std::string, PrepareAnswer> prepare(const std::vector<ClaimRef>&, const std::stop_token&) override {
+      return {{"u", refused(make_error(ErrorCode::deadline_exceeded, RefusalReason::in_use, "busy"))},
+              {"v", refused(make_error(ErrorCode::internal, "no reason"))}};
+    }
+    std::map<std::string, std::string> unprepare(const std::vector<ClaimRef>&) override { return {}; }
+  } claims;
+  HealthHub health;
+  NodeBoard board{{{}, "pool-1"}, [](const Pool&) {}, health};
+  CallFigures figures(CountedClaims::counted_names("neuron.aws.com"));
+  EXPECT_EQ(figures.counts().refusals.size(), kRefusalReasons.size()) << "each begins at 0";
+  CountedClaims counted(claims, board, figures, "neuron.aws.com");
+  EXPECT_EQ(counted.prepare({}, {}).size(), 2U);
+  for (const auto& [reason, count] : figures.counts().refusals) {
+    EXPECT_EQ(count, reason == "in_use" || reason == "other" ? 1U : 0U) << reason;
+  }
+}
+
 TEST(ListedClaims, KeepsTheNewestListAndNothingOfAFailedOne) {
   ListedClaims listed;
   EXPECT_TRUE(listed.claims().empty());

@@ -39,6 +39,20 @@ TEST(Result, TryAssignGivesTheValueOrReturnsTheError) {
   EXPECT_EQ(quarter(6).error().message, "odd");
 }
 
+TEST(Error, AReasonIsKeptAllTheWayUp) {
+  const auto deep = []() -> Result<int> {
+    return fail(make_error(ErrorCode::unavailable, "busy").with_reason("in_use"));
+  };
+  const auto above = [&]() -> Result<int> {
+    TRY_ASSIGN(const int value, deep());
+    return value;
+  };
+  EXPECT_EQ(make_error(ErrorCode::unavailable, "busy").reason, "");
+  const Error error = Error(above().error()).with_context("core 3");
+  EXPECT_EQ(error.reason, "in_use");
+  EXPECT_EQ(Error(error).with_reason("other").reason, "in_use") << "the caller that knows less does not replace it";
+}
+
 TEST(Error, NoMessageReachesATerminalRaw) {
   const std::string name = "sys/\x1b]0;owned\x07\u202e\n";
   const std::string shown = "sys/\\x1b]0;owned\\x07\\xe2\\x80\\xae\\x0a";

@@ -149,7 +149,7 @@ TEST_F(ClaimUpkeepTest, ADirectoryThatHangsHoldsUpNeitherTheStartNorTheEnd) {
   hang();
   start();
   EXPECT_FALSE(upkeep_->await_first());
-  EXPECT_TRUE(wait_until([this] { return prepare("a").error.find("its file system hangs") != std::string::npos; }));
+  EXPECT_TRUE(wait_until([this] { return prepare("a").reason == "claim_files"; }));
   EXPECT_TRUE(wait_turned());
   EXPECT_EQ(hanging(), 1U) << "not joined by another";
   const auto begin = std::chrono::steady_clock::now();

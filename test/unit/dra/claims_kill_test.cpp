@@ -185,7 +185,7 @@ TEST(ClaimsKill, PreparingACompletedClaimAnewNeverForgetsIt) {
         EXPECT_EQ(node.repair(), "");
         const std::string state = node.state_of("a");
         EXPECT_TRUE(state == before || state == after) << state;
-        EXPECT_THAT(node.prepare("rival").error, testing::HasSubstr("held by"));
+        EXPECT_EQ(node.prepare("rival").reason, "held_by_claim");
         kPrepare(node);
         EXPECT_EQ(node.state_of("a"), after);
       });
@@ -235,7 +235,7 @@ TEST(ClaimsKill, OnAFullDiskWhatIsPreparedCanBeReleased) {
   kPrepare(node);
   fill_disk(true);
   node.restart();
-  EXPECT_THAT(node.prepare("rival").error, testing::HasSubstr("held by"));
+  EXPECT_EQ(node.prepare("rival").reason, "held_by_claim");
   EXPECT_EQ(node.unprepare("never known"), "");
   EXPECT_EQ(node.unprepare("a"), "");
   EXPECT_EQ(node.state_of("a"), "");
@@ -303,10 +303,10 @@ TEST(ClaimsKill, ADamagedFileIsMadeAnewAllTheSame) {
         break;
       node.restart();
       EXPECT_EQ(node.repair(), "");
-      EXPECT_NE(node.prepare("rival").error, "");  // held all the same
+      EXPECT_EQ(node.prepare("rival").reason, "held_by_claim");  // held all the same
       if (is_rebuilt_claim_asked_for) {
         kPrepare(node);
-        EXPECT_NE(node.prepare("rival").error, "");
+        EXPECT_EQ(node.prepare("rival").reason, "held_by_claim");
       }
     }
     kRelease(node);

@@ -67,7 +67,7 @@ TEST_F(ClaimsTest, EveryVersionOfTheApiIsRead) {
   }
   api_.set_served({});
   put_claim("none", {{"chips", "neuron-device-9"}});
-  EXPECT_THAT(prepare("none").error, HasSubstr("404"));
+  EXPECT_EQ(prepare("none").reason, "api_server");
 }
 
 // Two pods on one device, by whatever name. The retry succeeds once the first has gone.
@@ -81,8 +81,9 @@ TEST_F(ClaimsTest, Pain3DevicesCoresGroupsAndInterfacesAreHeldOnce) {
   put_claim("nic", {{"nics", efa}});
   put_claim("node", {{"chips", "neuron-node"}});
   for (const char* name : {"device", "core", "group", "node"}) {
-    EXPECT_THAT(prepare(name).error, HasSubstr("neuron2 is held by the claim default/a (uid uid-a)")) << name;
+    EXPECT_EQ(prepare(name).reason, "held_by_claim") << name;
   }
+  EXPECT_THAT(prepare("device").error, HasSubstr("neuron2 is held by the claim default/a (uid uid-a)"));
   EXPECT_THAT(prepare("nic").error, HasSubstr("interface " + node_->efa(0).name + " is held by the claim default/a"));
   put_claim("free", {{"chips", "neuron-group-4-7"}});
   EXPECT_EQ(prepare("free").error, "");
@@ -90,7 +91,7 @@ TEST_F(ClaimsTest, Pain3DevicesCoresGroupsAndInterfacesAreHeldOnce) {
   EXPECT_EQ(prepare("core").error, "");
   put_claim("other-core", {{"chips", "neuron-device-2-core-0"}});
   EXPECT_EQ(prepare("other-core").error, "");
-  EXPECT_THAT(prepare("device").error, HasSubstr("neuron2 is held by the claim default/core"));
+  EXPECT_EQ(prepare("device").reason, "held_by_claim");
 }
 
 TEST_F(ClaimsTest, Pain29AnotherInstanceHoldsToo) {
@@ -98,9 +99,9 @@ TEST_F(ClaimsTest, Pain29AnotherInstanceHoldsToo) {
   put_claim("b", {{"chips", "neuron-device-2"}});
   const auto other = another_instance();
   ASSERT_EQ(prepare("a").error, "");
-  const auto answer = [&](const char* name) { return other->claims.prepare({ref(name)}, {}).at(uid_of(name)).error; };
-  EXPECT_THAT(answer("b"), HasSubstr("held by the claim default/a"));
-  EXPECT_EQ(answer("a"), "");
+  const auto answer = [&](const char* name) { return other->claims.prepare({ref(name)}, {}).at(uid_of(name)); };
+  EXPECT_EQ(answer("b").reason, "held_by_claim");
+  EXPECT_EQ(answer("a").error, "");
   EXPECT_EQ(other->claims.unprepare({ref("a")}).at("uid-a"), "");
   EXPECT_EQ(prepare("b").error, "");
 }
@@ -139,9 +140,9 @@ TEST_F(ClaimsTest, Pain39WhatCannotBePreparedSaysWhy) {
 // Another's slice under our driver's name, or one from before: that run of a torus is no group of neighbours.
 TEST_F(ClaimsTest, AGroupThatTheNodeDoesNotOfferIsRefusedUnlessItIsPrepared) {
   put_claim("wraps", {{"chips", "neuron-group-3-1"}});
-  EXPECT_THAT(prepare("wraps").error, HasSubstr("\"neuron-group-3-1\" is allocated, but this node has no such device"));
+  EXPECT_EQ(prepare("wraps").reason, "unknown_device");
   put_claim("odd", {{"chips", "neuron-group-2-5"}});
-  EXPECT_THAT(prepare("odd").error, HasSubstr("\"neuron-group-2-5\""));
+  EXPECT_EQ(prepare("odd").reason, "unknown_device");
   EXPECT_EQ(prepared(), 0U);
   put_claim("four", {{"chips", "neuron-group-4-7"}});
   EXPECT_EQ(prepare("four").error, "");
@@ -160,7 +161,7 @@ TEST_F(ClaimsTest, Pain38AnIllDeviceIsRefusedWithItsReasonAndToleratedIfTheClaim
     host.devices[2].health = {model::HealthState::unhealthy, "hw_error", "5 hardware errors", "replace the instance"};
   });
   put_claim("a", {{"chips", "neuron-device-2"}});
-  EXPECT_THAT(prepare("a").error, HasSubstr("is unhealthy: 5 hardware errors; replace the instance"));
+  EXPECT_EQ(prepare("a").reason, "unhealthy");
   put_claim("b", {{"chips",
                    "neuron-device-2",
                    kDriver,
@@ -186,12 +187,12 @@ TEST_F(ClaimsTest, AScanForADeviceThatIsNotThereClearsNoOther) {
     host.devices.erase(host.devices.begin() + 5);
   });
   put_claim("both", {{"chips", "neuron-device-5"}, {"chips", "neuron-device-3"}});
-  EXPECT_THAT(prepare("both").error, HasSubstr("is unhealthy: 5 hardware errors"));
+  EXPECT_EQ(prepare("both").reason, "unhealthy");
   put_claim("new", {{"chips", "neuron-device-5"}});
   put_claim("old", {{"chips", "neuron-device-3"}});
   const auto answers = prepare_all({"new", "old"});
   EXPECT_EQ(answers.at("uid-new").error, "");
-  EXPECT_THAT(answers.at("uid-old").error, HasSubstr("is unhealthy: 5 hardware errors"));
+  EXPECT_EQ(answers.at("uid-old").reason, "unhealthy");
 }
 
 TEST_F(ClaimsTest, BeforeTheFirstScanItIsTriedAgain) {
@@ -269,7 +270,7 @@ TEST_F(ClaimsTest, OneDeviceHasOneLnc) {
   EXPECT_EQ(unprepare("node") + unprepare("same"), "");
   const auto answers = prepare_all({"node", "other"});
   EXPECT_EQ(answers.at("uid-node").error, "");
-  EXPECT_THAT(answers.at("uid-other").error, HasSubstr("neuron2 is used with logicalNeuronCore 2"));
+  EXPECT_EQ(answers.at("uid-other").reason, "lnc_clash");
 
   json claim = claim_json("mixed", "uid-mixed", {{"a", "neuron-device-5-core-0"}, {"b", "neuron-device-5-core-1"}},
                           json::array({config_json("FromClaim", {"b"}, neuron_config(1))}));

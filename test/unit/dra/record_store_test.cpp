@@ -65,7 +65,7 @@ TEST_F(RecordStoreTest, AClaimWhoseCdiFileCannotBeWrittenHoldsNothing) {
   std::filesystem::rename(cdi(), scratch_.path() + "/aside");
   write_text(cdi(), "no directory");
   put_claim("c", {{"chips", "neuron-device-5"}});
-  EXPECT_THAT(prepare("c").error, HasSubstr(cdi()));
+  EXPECT_EQ(prepare("c").reason, "claim_files");
   EXPECT_TRUE(json::parse(read_text(checkpoint())).dump().find("uid-c") != std::string::npos);
   EXPECT_THAT(agent_->store.held_devices(),
               ElementsAre("efa-" + node_->efa(0).name, "neuron-device-2", "neuron-device-3-core-1"));
@@ -98,12 +98,12 @@ TEST_F(RecordStoreTest, CdiFilesThatCannotBeReadAreNoAbsence) {
     EXPECT_NE(repair(), "");
     EXPECT_FALSE(std::filesystem::exists(checkpoint())) << "nothing is written that has forgotten them";
     put_claim("thief", {{"chips", "neuron-device-2"}});
-    EXPECT_NE(prepare("thief").error, "");
+    EXPECT_EQ(prepare("thief").reason, "claim_files");
     std::filesystem::remove(place);
     std::filesystem::rename(aside, place);
     EXPECT_EQ(repair(), "");
     EXPECT_THAT(agent_->store.held_devices(), testing::SizeIs(3));
-    EXPECT_THAT(prepare("thief").error, HasSubstr("neuron2 is held by the claim with uid uid-a"));
+    EXPECT_EQ(prepare("thief").reason, "held_by_claim");
   }
 }
 
@@ -117,7 +117,7 @@ TEST_F(RecordStoreTest, EntriesOfAnotherVersionCountOnceTheirCdiFilesCanBeRead) 
   std::filesystem::rename(aside, cdi());
   ASSERT_TRUE(agent_->store.view());
   put_claim("thief", {{"chips", "neuron-device-2"}});
-  EXPECT_THAT(prepare("thief").error, HasSubstr("neuron2 is held by"));
+  EXPECT_EQ(prepare("thief").reason, "held_by_claim");
 }
 
 // Removed on the host and made anew there, where the mount of the driver's container does not show it.
@@ -273,9 +273,9 @@ TEST_F(RecordStoreTest, Pain6WithoutItsFileWhatIsPreparedIsHeldAllTheSame) {
     put_claim("c", {{"chips", "neuron-device-2"}});
     EXPECT_THAT(prepare("c").error, HasSubstr("neuron2 is held by the claim with uid uid-a"));
     put_claim("d", {{"chips", "neuron-device-3"}});
-    EXPECT_THAT(prepare("d").error, HasSubstr("neuron3 is held by the claim with uid uid-b"));
+    EXPECT_EQ(prepare("d").reason, "held_by_claim");
     put_claim("e", {{"nics", "efa-" + node_->efa(0).name}});
-    EXPECT_THAT(prepare("e").error, HasSubstr("interface " + node_->efa(0).name));
+    EXPECT_EQ(prepare("e").reason, "held_by_claim");
     put_claim("f", {{"chips", "neuron-device-3-core-0"}});  // beside b: cores are known as cores
     EXPECT_EQ(prepare("f").error, "");
     EXPECT_EQ(unprepare("f"), "");
@@ -285,7 +285,7 @@ TEST_F(RecordStoreTest, Pain6WithoutItsFileWhatIsPreparedIsHeldAllTheSame) {
   EXPECT_EQ(prepare("a").error, "");
   EXPECT_EQ(read_text(cdi_file("uid-a")), a_);
   put_claim("c", {{"chips", "neuron-device-2"}});
-  EXPECT_THAT(prepare("c").error, HasSubstr("held by the claim default/a"));
+  EXPECT_EQ(prepare("c").reason, "held_by_claim");
   EXPECT_EQ(unprepare("a"), "");
   EXPECT_EQ(unprepare("b"), "");
   EXPECT_THAT(names_in(cdi()), IsEmpty());
@@ -296,7 +296,7 @@ TEST_F(RecordStoreTest, AClaimThatWasRebuiltNeedsTheServer) {
   std::filesystem::remove(checkpoint());
   restart();
   api_.fail_next(1, make_error(ErrorCode::unavailable, "no route"));
-  EXPECT_THAT(prepare("a").error, HasSubstr("no route"));
+  EXPECT_EQ(prepare("a").reason, "api_server");
   const PrepareAnswer answer = prepare("a");
   EXPECT_EQ(answer.error, "");
   ASSERT_EQ(answer.devices.size(), 2U);
@@ -318,9 +318,9 @@ TEST_F(RecordStoreTest, WhatWasRebuiltBeforeTheFirstScanIsCoresAndInterfacesAfte
   put_claim("c", {{"chips", "neuron-device-3-core-0"}});  // beside b
   EXPECT_EQ(prepare("c").error, "");
   put_claim("d", {{"chips", "neuron-device-3-core-1"}});
-  EXPECT_THAT(prepare("d").error, HasSubstr("held by the claim with uid uid-b"));
+  EXPECT_EQ(prepare("d").reason, "held_by_claim");
   put_claim("e", {{"nics", efa}});
-  EXPECT_THAT(prepare("e").error, HasSubstr("interface efa_0 is held by the claim with uid uid-nic"));
+  EXPECT_EQ(prepare("e").reason, "held_by_claim");
   EXPECT_EQ(unprepare("c"), "");
   EXPECT_FALSE(agent_->store.is_held({{{3, {0}}}, {}}));
 }
@@ -347,7 +347,7 @@ TEST_F(RecordStoreTest, Pain5AnEntryThatIsNotUnderstoodHoldsWhatItsFileTells) {
     EXPECT_EQ(prepared(), 2U);
     EXPECT_EQ(names_in(cdi()).size(), 2U);
     put_claim("c", {{"chips", "neuron-device-2"}});
-    EXPECT_THAT(prepare("c").error, HasSubstr("neuron2 is held by the claim default/a (uid uid-a)"));
+    EXPECT_EQ(prepare("c").reason, "held_by_claim");
     EXPECT_THAT(agent_->store.held_devices(), testing::Contains("neuron-device-2"));
     put_claim("d", {{"chips", "neuron-device-5"}});
     EXPECT_EQ(prepare("d").error, "");

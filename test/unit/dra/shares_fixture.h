@@ -24,6 +24,11 @@ class ClaimShares : public ClaimsTest {
     put_claim(name, {share("cores", device, cores, name)});
     return prepare(name).error;
   }
+  // The reason of its refusal.
+  std::string put_and_refuse(const std::string& name, int device, int cores) {
+    put_claim(name, {share("cores", device, cores, name)});
+    return std::string(prepare(name).reason);
+  }
   // A claim whose request says no capacity.
   void put_alone(const std::string& name, const ResultText& result) {
     put_claim(name, {result});

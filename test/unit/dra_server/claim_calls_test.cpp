@@ -18,6 +18,7 @@ TEST(ClaimCalls, EveryClaimIsAnsweredTheBadOnesInWords) {
   ASSERT_EQ(answers->size(), 4U);
   EXPECT_EQ(answers->at("u-1").error, "");
   EXPECT_EQ(answers->at("u-1").devices.size(), 1U);
+  for (const char* uid : {"u-2", "u-3", "../u"}) EXPECT_EQ(answers->at(uid).reason, "bad_request") << uid;
   EXPECT_THAT(answers->at("u-2").error, HasSubstr("bad\\x0aname"));
   EXPECT_THAT(answers->at("u-3").error, HasSubstr("namespace"));
   EXPECT_THAT(answers->at("../u").error, HasSubstr("uid"));
@@ -70,6 +71,7 @@ TEST(ClaimCalls, WhatIsForgottenIsAnErrorAndWhatWasNotAskedIsLeftOut) {
   Forgetful port;
   const auto prepared = prepare_all(port, {{"team", "a", "u"}}, {});
   ASSERT_EQ(prepared->size(), 1U);
+  EXPECT_EQ(prepared->at("u").reason, "other");
   EXPECT_THAT(prepared->at("u").error, HasSubstr("did not answer"));
   EXPECT_THAT(unprepare_all(port, {{"team", "a", "u"}})->at("u"), HasSubstr("did not answer"));
 }

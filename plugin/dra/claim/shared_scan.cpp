@@ -5,7 +5,7 @@
 
 namespace neuron::plugin::dra {
 
-struct BoundedScan::State {
+struct SharedScan::State {
   Mutex mutex;
   std::condition_variable_any changed;
   bool running GUARDED_BY(mutex) = false;
@@ -14,10 +14,10 @@ struct BoundedScan::State {
   grant::NodeUnitsPtr newest GUARDED_BY(mutex);
 };
 
-BoundedScan::BoundedScan(Scan scan, Run run, std::chrono::milliseconds patience)
+SharedScan::SharedScan(Scan scan, Run run, std::chrono::milliseconds patience)
     : scan_(std::move(scan)), run_(std::move(run)), patience_(patience), state_(std::make_shared<State>()) {}
 
-grant::NodeUnitsPtr BoundedScan::operator()() {
+grant::NodeUnitsPtr SharedScan::operator()() {
   if (!scan_) return nullptr;
   SteadyTime until;
   std::uint64_t before = 0;
