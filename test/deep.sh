@@ -17,7 +17,7 @@
 #     cluster     the scenarios that test/run.sh shortens or leaves out: queues of 60 and 200 pods, lives of agent, node and claims,
 #                 random claims, admission rate, start of claims, the claims driver, 1,000 questions to kubectl neuron: 45 minutes
 #     shares      claims that share devices: 100,000 at random, pods of Kubernetes 1.37 by the hundred, what they cost its scheduler
-#                 on 100 and 1,000 nodes and how much of a node they fill: SHARES_TIME
+#                 on 100 and 1,000 nodes and how much of a node they fill: 20 minutes
 #     fleet       150 agents of each mode against one API server, and 500 pods with claims on one node: half an hour
 #     versions    device plugin and claims on Kubernetes 1.33 to 1.37, containerd 1.7, CRI-O, kubelets that are older than their API server,
 #                 an upgrade under running pods: an hour and a quarter, and an hour to build them the first time
