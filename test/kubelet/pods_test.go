@@ -42,7 +42,7 @@ func onePod(name string, a ask) podSpec {
 func staticName(pod string) string { return pod + "-localhost" }
 
 func (s podSpec) build() *core.Pod {
-	grace := int64(1)
+	grace := int64(10) // a container on a busy machine may need a second for its last word
 	pod := &core.Pod{
 		TypeMeta:   meta.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: meta.ObjectMeta{Name: s.name, Namespace: "default"},

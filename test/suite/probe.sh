@@ -20,13 +20,13 @@ end() {
   [ ! -d /out ] || : >"/out/$name.end"
   exit 0
 }
+trap end TERM # before the report: whoever sees it may end the container
 if [ -d /out ]; then
   report >"/out/$name.part" && $b mv "/out/$name.part" "/out/$name"
   $b cat "/out/$name"
 else
   report
 fi
-trap end TERM
 case $2 in
   once) end ;;
   stay) while :; do $b sleep 3600 & wait $!; done ;;
