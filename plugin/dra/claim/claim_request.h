@@ -87,6 +87,7 @@ struct PrepareAnswer {
   std::string_view reason{};  // of the error, for metrics: one of kRefusalReasons; "" = prepared
 };
 
+// The answer for a claim that is not prepared; RefusalReason::other where the error has no reason.
 [[nodiscard]] inline PrepareAnswer refused(const Error& error) {
   constexpr std::size_t kMaxMessage = 1000;  // an event has 1,024
   return {{},

@@ -106,6 +106,7 @@ TEST(CountedClaims, RefusedClaimsAreCountedByTheirReason) {
   } claims;
   HealthHub health;
   NodeBoard board{{{}, "pool-1"}, [](const Pool&) {}, health};
+  board.set_held({.devices = [] { return std::vector<std::string>(); }});
   CallFigures figures(CountedClaims::counted_names("neuron.aws.com"));
   EXPECT_EQ(figures.counts().refusals.size(), kRefusalReasons.size()) << "each begins at 0";
   CountedClaims counted(claims, board, figures, "neuron.aws.com");
