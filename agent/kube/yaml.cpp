@@ -6,7 +6,6 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -30,8 +29,6 @@ constexpr const char* kTooDeep = "nested more than 64 deep, as no object of Kube
 [[noreturn]] void refuse(const YAML::Mark& mark, const std::string& why) {
   throw YAML::ParserException(mark, why);
 }
-
-// ---- Scalars without quotes, as kubectl reads them: YAML 1.1 with Go's numbers (sigs.k8s.io/yaml, goyaml.v2)
 
 bool is_one_of(std::string_view text, std::initializer_list<const char*> all) {
   return std::ranges::any_of(all, [&](const char* one) { return text == one; });
@@ -59,7 +56,6 @@ json whole_number_of(std::string_view text) {
 json fraction_of(std::string_view text) {
   if (text.find_first_not_of("0123456789.eE+-") != std::string_view::npos) return nullptr;
   if (text.starts_with('+')) text.remove_prefix(1);
-  if (text.starts_with('+') || text.starts_with("-+")) return nullptr;
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return nullptr;
@@ -68,6 +64,7 @@ json fraction_of(std::string_view text) {
   return value;
 }
 
+// A scalar without quotes, as kubectl reads it: YAML 1.1 with Go's numbers (sigs.k8s.io/yaml, goyaml.v2).
 json value_of(const std::string& text, const YAML::Mark& mark) {
   if (text.empty()) return nullptr;
   if (is_one_of(text, {"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"})) return true;
@@ -84,14 +81,13 @@ json value_of(const std::string& text, const YAML::Mark& mark) {
   return number.is_null() ? json(text) : number;
 }
 
-// ---- A document
-
 // What a value costs where an alias repeats it.
 struct Cost {
   std::size_t nodes = 1;
   std::size_t bytes = 0;
 };
 
+// Makes a document's events JSON.
 class Builder : public YAML::EventHandler {
  public:
   json take() { return std::move(result_); }
@@ -237,12 +233,6 @@ class Builder : public YAML::EventHandler {
   Cost spent_{0, 0};
 };
 
-// ---- A file
-
-std::size_t lines_in(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count(text, '\n'));
-}
-
 // The rest of a file, from which documents are taken.
 class Documents {
  public:
@@ -279,6 +269,9 @@ class Documents {
       }
     }
     return {};
+  }
+  static std::size_t lines_in(std::string_view text) {
+    return static_cast<std::size_t>(std::ranges::count(text, '\n'));
   }
 
   // Up to a line with ---, which is removed too.
@@ -318,8 +311,7 @@ class Documents {
   Result<void> read_part(std::string_view part) {
     std::string_view rest = skip_blank(part);
     const auto line_of = [&] { return line_ + lines_in(part.substr(0, part.size() - rest.size())); };
-    bool is_first = true;
-    while (!rest.empty()) {
+    for (bool is_first = true; !rest.empty(); is_first = false) {
       ++number_;
       const std::string_view value = take_value(rest);
       auto read = value.empty() ? std::optional<json>() : read_json(value);
@@ -328,7 +320,6 @@ class Documents {
       if (!problem_.empty()) return wrong(problem_, line_of());
       TRY(keep(*std::move(read), line_of()));
       rest = skip_blank(rest.substr(value.size()));
-      is_first = false;
       if (!rest.empty() && rest[0] != '{') {
         return wrong("text after the object: " + printable(trim(rest), 40) + "; separate documents by a line with ---",
                      line_of());
@@ -372,8 +363,8 @@ class Documents {
   }
 
   Result<void> read_yaml(std::string_view part) {
-    std::istringstream stream{std::string(part)};
     try {
+      std::istringstream stream{std::string(part)};
       YAML::Parser parser(stream);
       for (Builder builder; parser.HandleNextDocument(builder); ++number_) TRY(keep(builder.take(), line_));
       --number_;

@@ -1,5 +1,3 @@
-#include "plugin/dra/claim/claim_config.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,12 +5,19 @@
 #include <iterator>
 #include <tuple>
 
+#include "plugin/dra/claim/claim_config.h"
 #include "test/fakes/paths.h"
 #include "test/unit/dra/claim_texts.h"
+#include "tools/neuron-agent/reports.h"
 
-namespace neuron::plugin::dra {
+namespace neuron::agent::test {
 namespace {
 
+using nlohmann::json;
+using plugin::dra::claim_json;
+using plugin::dra::config_json;
+using plugin::dra::neuron_config;
+using preflight::Finding;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -28,6 +33,20 @@ json object(const std::string& kind, const json& configs) {
                     : kind == "ResourceClaimTemplate" ? json{{"spec", devices}}
                                                       : devices;
   return {{"kind", kind}, {"metadata", {{"namespace", "ml"}, {"name", "c"}}}, {"spec", spec}};
+}
+
+std::string problem_of(const Finding& finding) {
+  return finding.sentence.substr(finding.subjects.at(0).size() + 2);
+}
+
+// "CODE PATH VALUE" of each finding.
+std::vector<std::string> brief(const CheckedClaims& checked) {
+  std::vector<std::string> all;
+  for (const Finding& one : checked.findings) {
+    all.push_back(one.code + " " + one.evidence.at(0).path + " " + one.evidence.at(0).value);
+    EXPECT_NE(one.fix, "");
+  }
+  return all;
 }
 
 CheckedClaims checked(const std::string& text) {
@@ -51,9 +70,10 @@ TEST(ClaimCheck, TheTableIsWhatPrepareRefuses) {
     const std::string verdict = row.at("verdict");
     const std::string driver = row.value("driver", kDriver);
     const json config = config_json("FromClaim", {"r"}, row.at("parameters"), driver);
-    const auto claim = parse_resource_claim(claim_json("c", "u", {{"r", "d"}}, json::array({config})).dump(), kDriver);
+    const auto claim =
+        plugin::dra::parse_resource_claim(claim_json("c", "u", {{"r", "d"}}, json::array({config})).dump(), kDriver);
     ASSERT_TRUE(claim);
-    const auto prepared = config_for(claim->configs, "r");
+    const auto prepared = plugin::dra::config_for(claim->configs, "r");
     EXPECT_EQ(prepared.has_value(), verdict != "refused") << name;
     const std::string message = prepared ? "" : prepared.error().message;
     EXPECT_THAT(message, HasSubstr(row.value("says", ""))) << name;
@@ -61,12 +81,12 @@ TEST(ClaimCheck, TheTableIsWhatPrepareRefuses) {
     for (const char* kind : {"ResourceClaim", "ResourceClaimTemplate", "DeviceClass"}) {
       const CheckedClaims found = checked(object(kind, json::array({entry(row.at("parameters"), driver)})).dump());
       EXPECT_EQ(found.objects, 1U);
-      ASSERT_EQ(found.faults.size(), verdict == "accepted" ? 0U : 1U) << name << ", " << kind;
+      ASSERT_EQ(found.findings.size(), verdict == "accepted" ? 0U : 1U) << name << ", " << kind;
       if (verdict == "accepted") continue;
-      const ConfigFault& fault = found.faults[0];
-      EXPECT_EQ(fault.kind == ConfigFault::Kind::refused, verdict == "refused") << name;
-      if (prepared || fault.problem == message) continue;  // the one without advice of its own
-      EXPECT_EQ(fault.problem + "; " + fault.fix, message);
+      const Finding& fault = found.findings[0];
+      EXPECT_EQ(fault.code, verdict == "refused" ? "config_refused" : "config_of_other_driver") << name;
+      if (prepared || problem_of(fault) == message) continue;  // the one without advice of its own
+      EXPECT_EQ(problem_of(fault) + "; " + fault.fix, message);
     }
   }
 }
@@ -75,9 +95,10 @@ TEST(ClaimCheck, TheTableIsWhatPrepareRefuses) {
 TEST(ClaimCheck, ARequestForNoCoresIsRefused) {
   std::ifstream file(fakes::source_dir() + "/test/fixtures/claims/requests.json");
   const json table = json::parse(std::string(std::istreambuf_iterator<char>(file), {}));
-  EXPECT_GT(table.size(), 10U);
+  EXPECT_GT(table.size(), 35U);
   for (const json& row : table) {
-    const std::string name = row.at("name"), refused = row.value("refused", "");
+    const std::string name = row.at("name"), refused = row.value("refused", ""),
+                      unreadable = row.value("unreadable", "");
     json request = row.at("request");
     request["name"] = "r";
     const json devices = {{"requests", {{{"name", "q"}, {"exactly", {{"deviceClassName", kDriver}}}}, request}}};
@@ -86,12 +107,14 @@ TEST(ClaimCheck, ARequestForNoCoresIsRefused) {
           std::tuple("ResourceClaimTemplate", json{{"spec", {{"devices", devices}}}},
                      "spec.spec.devices.requests[1].")}) {
       const CheckedClaims found = checked(json{{"kind", kind}, {"spec", spec}}.dump());
-      ASSERT_EQ(found.faults.size(), refused.empty() ? 0U : 1U) << name;
-      if (refused.empty()) continue;
-      EXPECT_EQ(found.faults[0].kind, ConfigFault::Kind::refused);
-      EXPECT_EQ(found.faults[0].path, path + refused);
-      EXPECT_EQ(found.faults[0].problem, "the request \"r\" has no core of its device");
-      EXPECT_EQ(found.faults[0].fix, "request at least one");
+      ASSERT_EQ(found.findings.size(), refused.empty() && unreadable.empty() ? 0U : 1U) << name;
+      if (found.findings.empty()) continue;
+      const Finding& fault = found.findings[0];
+      EXPECT_EQ(fault.evidence[0].path, path + refused + unreadable);
+      EXPECT_EQ(fault.code, refused.empty() ? "claim_malformed" : "config_refused");
+      EXPECT_EQ(problem_of(fault), refused.empty() ? "the request \"r\" has an amount that is no quantity"
+                                                   : "the request \"r\" has no core of its device");
+      EXPECT_EQ(fault.fix, refused.empty() ? "a whole number, as in cores: 1" : "request at least one");
     }
   }
 }
@@ -100,11 +123,72 @@ TEST(ClaimCheck, NoCoresInOtherWords) {
   const json wish = {
       {"name", "r"}, {"deviceClassName", "core.x.example.com"}, {"capacity", {{"requests", {{"cores", 0}}}}}};
   const std::string text = json{{"kind", "ResourceClaim"}, {"spec", {{"devices", {{"requests", {wish}}}}}}}.dump();
-  EXPECT_THAT(checked(text).faults, IsEmpty()) << "another driver's";
+  EXPECT_THAT(checked(text).findings, IsEmpty()) << "another driver's";
   const auto found = check_claims(text, "x.example.com");
-  ASSERT_EQ(found->faults.size(), 1U) << "a number, and v1beta1";
-  EXPECT_EQ(found->faults[0].path, "spec.devices.requests[0].capacity.requests.cores");
-  EXPECT_EQ(found->faults[0].value, "0");
+  EXPECT_THAT(brief(*found), testing::ElementsAre("config_refused spec.devices.requests[0].capacity.requests.cores 0"))
+      << "a number, and v1beta1";
+}
+
+TEST(ClaimCheck, WhatIsNeverScheduledIsAWarning) {
+  const auto asked = [](const std::string& device_class, const json& amounts) {
+    const json wish = {{"deviceClassName", device_class}, {"capacity", {{"requests", amounts}}}};
+    return brief(checked(
+        json{{"kind", "ResourceClaim"}, {"spec", {{"devices", {{"requests", {{{"exactly", wish}}}}}}}}}.dump()));
+  };
+  const std::string at = "never_scheduled spec.devices.requests[0].exactly.capacity.requests.";
+  EXPECT_THAT(asked("efa.neuron.aws.com", {{"cores", 1}}), testing::ElementsAre(at + "cores 1"));
+  EXPECT_THAT(asked("core.neuron.aws.com", {{"core", "1"}}), testing::ElementsAre(at + "core \"1\""));
+  EXPECT_THAT(asked("group.neuron.aws.com", {{"cores", 8}}), IsEmpty()) << "a group has cores and memory";
+  EXPECT_THAT(asked("gpu.example.com", {{"core", 1}}), IsEmpty());
+}
+
+TEST(ClaimCheck, ABodyInTheWrongPlaceIsAnError) {
+  for (const auto& [text, place] : std::vector<std::pair<std::string, std::string>>{
+           {"{kind: ResourceClaim}", "spec null"},
+           {"{kind: DeviceClass, spec: 1}", "spec 1"},
+           {"{kind: ResourceClaim, spec: {spec: {devices: {}}}}", "spec.spec {\"devices\":{}}"},
+           {"{kind: ResourceClaimTemplate, spec: {devices: {}}}", "spec.spec null"},
+           {"{kind: ResourceClaim, spec: {devices: []}}", "spec.devices []"},
+           {"{kind: ResourceClaim, spec: {devices: {requests: {}}}}", "spec.devices.requests {}"},
+           {"{kind: ResourceClaim, spec: {devices: {config: {}}}}", "spec.devices.config {}"}}) {
+    EXPECT_THAT(brief(checked(text)), testing::ElementsAre("claim_malformed " + place)) << text;
+  }
+}
+
+TEST(ClaimCheck, AKindOfAnotherGroupIsNamedAndSkipped) {
+  const CheckedClaims found = checked(
+      "apiVersion: example.com/v1\nkind: ResourceClaim\n---\n"
+      "apiVersion: v1\nkind: List\nitems: [{apiVersion: resource.k8s.io/v1beta1, kind: ResourceClaim, spec: {}}]\n");
+  EXPECT_EQ(found.objects, 1U);
+  EXPECT_THAT(brief(found), testing::ElementsAre("not_checked apiVersion \"example.com/v1\""));
+  EXPECT_EQ(found.findings[0].severity, preflight::Severity::info);
+}
+
+TEST(ClaimCheck, YamlIsReadAsKubectlReadsIt) {
+  const CheckedClaims found = checked(R"(# two claims
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: a}
+spec:
+  devices:
+    requests:
+    - name: none
+      exactly:
+        deviceClassName: core.neuron.aws.com
+        capacity:
+          requests:
+            cores: 0x0
+    - name: admin
+      exactly:
+        deviceClassName: core.neuron.aws.com
+        adminAccess: yes
+        capacity: {requests: {cores: 0}}
+---
+{"kind": "DeviceClass", "metadata": {"name": "b"}, "spec": {}}
+)");
+  EXPECT_EQ(found.objects, 2U);
+  EXPECT_THAT(brief(found),
+              testing::ElementsAre("config_refused spec.devices.requests[0].exactly.capacity.requests.cores 0"));
 }
 
 TEST(ClaimCheck, APlaceIsNamed) {
@@ -118,14 +202,15 @@ TEST(ClaimCheck, APlaceIsNamed) {
   const CheckedClaims found = checked(list.dump() + "\n" + object("ResourceClaim", {good, good, bad}).dump(2));
   EXPECT_EQ(found.objects, 3U);
   EXPECT_EQ(found.configs, 6U);
-  ASSERT_EQ(found.faults.size(), 3U);
-  EXPECT_EQ(found.faults[0].object, "ResourceClaimTemplate ml/c");
-  EXPECT_EQ(found.faults[0].path, "spec.spec.devices.config[1].opaque.parameters");
-  EXPECT_EQ(found.faults[0].value, R"({"apiVersion":"neuron.aws.com/v1","kind":"NeuronConfig","logicalNeuronCore":3})");
-  EXPECT_EQ(found.faults[0].problem, "error applying config: logicalNeuronCore is 3");
-  EXPECT_EQ(found.faults[0].fix, "NeuronConfig takes logicalNeuronCore: 1 or 2");
-  EXPECT_EQ(found.faults[1].path, "spec.config[0].opaque.parameters");
-  EXPECT_EQ(found.faults[2].path, "spec.devices.config[2].opaque.parameters");
+  ASSERT_EQ(found.findings.size(), 3U);
+  EXPECT_EQ(found.findings[0].subjects[0], "ResourceClaimTemplate ml/c");
+  EXPECT_EQ(found.findings[0].evidence[0].path, "spec.spec.devices.config[1].opaque.parameters");
+  EXPECT_EQ(found.findings[0].evidence[0].value,
+            R"({"apiVersion":"neuron.aws.com/v1","kind":"NeuronConfig","logicalNeuronCore":3})");
+  EXPECT_EQ(problem_of(found.findings[0]), "error applying config: logicalNeuronCore is 3");
+  EXPECT_EQ(found.findings[0].fix, "NeuronConfig takes logicalNeuronCore: 1 or 2");
+  EXPECT_EQ(found.findings[1].evidence[0].path, "spec.config[0].opaque.parameters");
+  EXPECT_EQ(found.findings[2].evidence[0].path, "spec.devices.config[2].opaque.parameters");
 }
 
 TEST(ClaimCheck, AnotherDriverIsNamed) {
@@ -134,37 +219,32 @@ TEST(ClaimCheck, AnotherDriverIsNamed) {
   nameless["metadata"] = {{"generateName", "x-"}};
   const CheckedClaims found = checked(nameless.dump());
   EXPECT_EQ(found.configs, 0U);
-  ASSERT_EQ(found.faults.size(), 2U);
-  EXPECT_EQ(found.faults[0].object, "ResourceClaim x-*");
-  EXPECT_EQ(found.faults[0].path, "spec.devices.config[0].opaque.driver");
-  EXPECT_EQ(found.faults[0].value, "\"neuron.amazonaws.com\"");
+  ASSERT_EQ(found.findings.size(), 2U);
+  EXPECT_EQ(found.findings[0].subjects[0], "ResourceClaim x-*");
+  EXPECT_EQ(found.findings[0].evidence[0].path, "spec.devices.config[0].opaque.driver");
+  EXPECT_EQ(found.findings[0].evidence[0].value, "\"neuron.amazonaws.com\"");
 }
 
 // As the API server lists them: items without a kind.
 TEST(ClaimCheck, ItemsOfATypedList) {
   json one = object("ResourceClaim", json::array({entry(neuron_config(3))}));
   one.erase("kind");
-  EXPECT_EQ(checked(json{{"kind", "ResourceClaimList"}, {"items", json::array({one})}}.dump()).faults.size(), 1U);
+  EXPECT_EQ(checked(json{{"kind", "ResourceClaimList"}, {"items", json::array({one})}}.dump()).findings.size(), 1U);
 }
 
 TEST(ClaimCheck, OddObjectsHaveNoConfiguration) {
   for (const char* text :
-       {"", " \n", "{}", R"({"kind":"ResourceClaim"})", R"({"kind":"ResourceClaim","spec":{"devices":{"config":{}}}})",
+       {"", " \n", "{}", R"({"kind":"ResourceClaim","spec":{}})",
         R"({"kind":"DeviceClass","spec":{"config":[1,null,{"opaque":[]}]}})",
         R"({"kind":"ResourceClaim","spec":{"devices":{"requests":[1,null,{"exactly":[]},{"firstAvailable":[2]}]}}})",
-        R"({"kind":"ResourceClaim","spec":{"devices":{"requests":{"exactly":1}}}})", R"({"kind":"List","items":{}})"}) {
-    EXPECT_THAT(checked(text).faults, IsEmpty()) << text;
+        R"({"kind":"List","items":{}})"}) {
+    EXPECT_THAT(checked(text).findings, IsEmpty()) << text;
   }
 }
 
-TEST(ClaimCheck, WhatIsNoJsonIsSaid) {
-  for (const char* text : {"kind: ResourceClaim\n", "{\"kind\": \"List\"} ---", "{\"a\": ", "{\"a\": \"}", "]"}) {
-    EXPECT_THAT(error_of(text), HasSubstr("not JSON; convert it with kubectl create --dry-run=client -o json")) << text;
-  }
-  EXPECT_EQ(error_of("{} {a}"), "document 2 is not a JSON object");
-  EXPECT_EQ(error_of("[{}]"), "document 1 is not a JSON object");
-  const std::string deep = std::string(100, '[') + std::string(100, ']');
-  EXPECT_EQ(error_of("{\"a\": " + deep + "}"), "document 1 is not a JSON object");
+TEST(ClaimCheck, WhatIsNoDocumentIsSaid) {
+  EXPECT_THAT(error_of("{}\n[{}]"), HasSubstr("document 1, line 2: text after the object: [{}]"));
+  EXPECT_THAT(error_of("kind: [\n"), HasSubstr("document 1, line 2: end of sequence flow not found"));
 }
 
 // Foreign text is shown, but not all of it and no control characters.
@@ -174,11 +254,11 @@ TEST(ClaimCheck, ForeignTextIsPrintable) {
   json named = object("ResourceClaim", json::array({entry(hostile)}));
   named["metadata"]["name"] = "a\nb";
   const CheckedClaims found = checked(named.dump());
-  ASSERT_EQ(found.faults.size(), 1U);
-  EXPECT_EQ(found.faults[0].object, "ResourceClaim ml/a\\x0ab");
-  EXPECT_LT(found.faults[0].problem.size() + found.faults[0].value.size(), 400U);
-  EXPECT_EQ(found.faults[0].fix, "NeuronConfig takes logicalNeuronCore: 1 or 2");
+  ASSERT_EQ(found.findings.size(), 1U);
+  EXPECT_EQ(found.findings[0].subjects[0], "ResourceClaim ml/a\\x0ab");
+  EXPECT_LT(problem_of(found.findings[0]).size() + found.findings[0].evidence[0].value.size(), 400U);
+  EXPECT_EQ(found.findings[0].fix, "NeuronConfig takes logicalNeuronCore: 1 or 2");
 }
 
 }  // namespace
-}  // namespace neuron::plugin::dra
+}  // namespace neuron::agent::test
