@@ -240,9 +240,10 @@ class Documents {
     if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
     TRY(check_text(text));
     while (!text.empty()) {
+      const std::string_view before = text;
       TRY_ASSIGN(const std::string_view part, take_part(text));
       TRY(read_part(part));
-      line_ += lines_in(part) + 1;
+      line_ = after(line_, before, text);
     }
     return std::move(all_);
   }
@@ -270,8 +271,9 @@ class Documents {
     }
     return {};
   }
-  static std::size_t lines_in(std::string_view text) {
-    return static_cast<std::size_t>(std::ranges::count(text, '\n'));
+  // The line at which `rest` begins, the end of `text`, which begins at `line`.
+  static std::size_t after(std::size_t line, std::string_view text, std::string_view rest) {
+    return line + static_cast<std::size_t>(std::ranges::count(text.substr(0, text.size() - rest.size()), '\n'));
   }
 
   // Up to a line with ---, which is removed too.
@@ -310,20 +312,23 @@ class Documents {
 
   Result<void> read_part(std::string_view part) {
     std::string_view rest = skip_blank(part);
-    const auto line_of = [&] { return line_ + lines_in(part.substr(0, part.size() - rest.size())); };
+    std::size_t line = after(line_, part, rest);
     for (bool is_first = true; !rest.empty(); is_first = false) {
       ++number_;
       const std::string_view value = take_value(rest);
+      const bool is_cut = value.empty() && (rest[0] == '{' || rest[0] == '[');
+      if (!is_shallow(is_cut ? rest : value)) return wrong(kTooDeep, line);
       auto read = value.empty() ? std::optional<json>() : read_json(value);
-      if (!read && is_first) return read_yaml(part);
-      if (!read) return wrong("no JSON: " + printable(trim(rest), 40), line_of());
-      if (!problem_.empty()) return wrong(problem_, line_of());
-      TRY(keep(*std::move(read), line_of()));
-      rest = skip_blank(rest.substr(value.size()));
-      if (!rest.empty() && rest[0] != '{') {
-        return wrong("text after the object: " + printable(trim(rest), 40) + "; separate documents by a line with ---",
-                     line_of());
-      }
+      if (!read && is_first) return read_yaml(part, is_cut ? "its brackets do not end, is it cut short? " : "");
+      if (!read) return wrong("no JSON: " + printable(trim(rest.substr(0, 40))), line);
+      if (!problem_.empty()) return wrong(problem_, line);
+      TRY(keep(*std::move(read), line));
+      const std::string_view before = std::exchange(rest, skip_blank(rest.substr(value.size())));
+      line = after(line, before, rest);
+      if (rest.empty() || rest[0] == '{') continue;
+      return wrong(
+          "text after the object: " + printable(trim(rest.substr(0, 40))) + "; separate documents by a line with ---",
+          line);
     }
     return {};
   }
@@ -345,10 +350,6 @@ class Documents {
 
   // nullopt: no JSON. What is wrong with JSON goes to `problem_`.
   std::optional<json> read_json(std::string_view text) {
-    if (!is_shallow(text)) {
-      problem_ = kTooDeep;
-      return json();
-    }
     std::vector<std::set<std::string>> keys;
     const auto watch = [&](int /*depth*/, json::parse_event_t event, json& key) {
       if (event == json::parse_event_t::object_start) keys.emplace_back();
@@ -362,14 +363,14 @@ class Documents {
     return value.is_discarded() ? std::nullopt : std::optional(std::move(value));
   }
 
-  Result<void> read_yaml(std::string_view part) {
+  Result<void> read_yaml(std::string_view part, const std::string& hint) {
     try {
       std::istringstream stream{std::string(part)};
       YAML::Parser parser(stream);
       for (Builder builder; parser.HandleNextDocument(builder); ++number_) TRY(keep(builder.take(), line_));
       --number_;
     } catch (const YAML::Exception& error) {
-      return wrong(printable(error.msg, 300), line_ + static_cast<std::size_t>(std::max(error.mark.line, 0)));
+      return wrong(hint + printable(error.msg, 300), line_ + static_cast<std::size_t>(std::max(error.mark.line, 0)));
     }
     return {};
   }

@@ -91,6 +91,8 @@ TEST(Documents, ErrorsSayWhereAndWhy) {
   for (const auto& [text, message] : std::map<std::string, std::string>{
            {"a: 1\n---\n{\"a\": 1},\n", "document 2, line 3: text after the object: ,; separate documents by a line"},
            {"{} ---", "document 1, line 1: text after the object: ---"},
+           {"{\"a\": {\"b\": 1}\n", "document 1, line "},
+           {"{\"a\": {\"b\": 1}", "its brackets do not end, is it cut short?"},
            {"{}\n{a}", "document 2, line 2: no JSON: {a}"},
            {"a: 1\n--- b: 2\n", "line 2: text beside ---: put it on the next line"},
            {"[{}]", "document 1, line 1: a list, where an object is due: make it the items of kind: List"},
