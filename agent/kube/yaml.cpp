@@ -387,8 +387,7 @@ class Documents {
   }
 
   std::vector<json> all_;
-  std::size_t number_ = 0;  // of the document that is read; the first is 1
-  std::size_t line_ = 1;    // at which the part begins
+  std::size_t number_ = 0, line_ = 1;  // of the document that is read, from 1; at which the part begins
   std::string problem_;
 };
 
