@@ -12,6 +12,7 @@ pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(NCURSESW REQUIRED IMPORTED_TARGET ncursesw)
 find_library(NCURSESW_ARCHIVE libncursesw.a REQUIRED)
 find_library(TINFO_ARCHIVE libtinfo.a REQUIRED)
+find_library(YAML_ARCHIVE libyaml-cpp.a REQUIRED) # for agent/kube/yaml.cpp; no program but neuron-agent has it
 pkg_check_modules(LIBFABRIC REQUIRED IMPORTED_TARGET libfabric)
 find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 if(BUILD_TESTING)

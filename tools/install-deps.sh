@@ -12,7 +12,7 @@ usage="usage: install-deps.sh [--test | --deep | --programs [--arch ARCH]]"
 tool_packages="binutils python3 cmake ninja-build ccache pkg-config protobuf-compiler protobuf-compiler-grpc"
 header_packages="libexpected-dev libcli11-dev nlohmann-json3-dev prometheus-cpp-dev"
 library_packages="libfmt-dev libspdlog-dev libhwloc-dev libarchive-dev zlib1g-dev libncurses-dev libfabric-dev
-  libprotobuf-dev libgrpc++-dev libcurl4-openssl-dev libevent-dev"
+  libprotobuf-dev libgrpc++-dev libcurl4-openssl-dev libevent-dev libyaml-cpp-dev"
 unit_packages="scdoc libgtest-dev libgmock-dev libbenchmark-dev"
 test_packages="python3-venv python3-yaml ca-certificates openssl hwloc-nox clang-format-14 mmdebstrap buildah dpkg-dev prometheus"
 

@@ -174,6 +174,15 @@ std::optional<std::uint32_t> parse_hex(std::string_view text) {
   return parse_number<std::uint32_t>(text, 16);
 }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 bool is_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }

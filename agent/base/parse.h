@@ -33,6 +33,9 @@ namespace neuron {
 // One or more of the digits 0-9: no sign, no white space.
 [[nodiscard]] bool is_digits(std::string_view text);
 
+// Well-formed throughout: no overlong form, no surrogate.
+[[nodiscard]] bool is_utf8(std::string_view text);
+
 // Takes the text before the first `separator`, and the separator, off the front of `rest`; all of it if there is none.
 std::string_view take_until(std::string_view& rest, char separator);
 

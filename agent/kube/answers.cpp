@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -13,23 +12,6 @@ namespace neuron::kube {
 namespace {
 
 using nlohmann::json;
-
-constexpr std::size_t kMaxDepth = 64;
-
-// Counts brackets outside strings; text that is no JSON fails later, in the parser.
-bool is_shallow(std::string_view text) {
-  std::size_t depth = 0;
-  bool is_text = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char letter = text[i];
-    if (letter == '"') is_text = !is_text;
-    if (is_text && letter == '\\') ++i;
-    if (is_text) continue;
-    if ((letter == '{' || letter == '[') && ++depth > kMaxDepth) return false;
-    if ((letter == '}' || letter == ']') && depth > 0) --depth;
-  }
-  return true;
-}
 
 constexpr std::size_t kMaxContinue = std::size_t{8} << 10U;  // it goes into an URL
 constexpr std::size_t kMaxVersion = 128;
@@ -79,27 +61,105 @@ constexpr std::array<Unit, 6> kBinary = {{{"Ei", kKi* kKi* kKi* kKi* kKi* kKi}, 
                                           {"Ki", kKi}}};
 constexpr std::string_view kDecimal = "kMGTPE";  // powers of 1000
 
-std::int64_t power_of_ten(int power) {
-  std::int64_t factor = 1;
-  for (int i = 0; i < power; ++i) factor *= 10;
-  return factor;
+constexpr int kThousandth = -3;
+constexpr int kMaxPower = 1000;  // of "e1000": above what any number here can hold
+
+// A quantity as written: digits * 10^power * factor. Passive data.
+struct Amount {
+  bool is_negative = false;
+  std::string digits;  // without leading zeros; "" = 0
+  int power = 0;
+  std::int64_t factor = 1;  // of a binary suffix
+};
+
+// True when `suffix` is one, which then counts in `amount`.
+bool add_suffix(std::string_view suffix, Amount& amount) {
+  constexpr std::string_view kSmall = "num";  // powers of a thousandth, the smallest first
+  if (suffix.empty()) return true;
+  for (const Unit& unit : kBinary) {
+    if (suffix != unit.suffix) continue;
+    amount.factor = unit.factor;
+    return true;
+  }
+  if (suffix.size() == 1) {
+    const std::size_t great = kDecimal.find(suffix), small = kSmall.find(suffix);
+    if (great != std::string_view::npos) amount.power += 3 * (static_cast<int>(great) + 1);
+    if (small != std::string_view::npos) amount.power += 3 * static_cast<int>(small) - 9;
+    return great != std::string_view::npos || small != std::string_view::npos;
+  }
+  if (suffix[0] != 'e' && suffix[0] != 'E') return false;
+  suffix.remove_prefix(1);
+  const bool is_signed = suffix[0] == '-' || suffix[0] == '+';
+  const auto power = is_digits(suffix.substr(is_signed ? 1 : 0))
+                         ? parse_int(suffix.substr(is_signed ? 1 : 0), 0, kMaxPower)
+                         : std::nullopt;
+  if (power) amount.power += suffix[0] == '-' ? -*power : *power;
+  return power.has_value();
 }
 
-std::optional<std::int64_t> factor_of(std::string_view suffix) {
-  if (suffix.empty()) return 1;
-  for (const Unit& unit : kBinary) {
-    if (suffix == unit.suffix) return unit.factor;
+std::optional<Amount> amount_of(std::string_view text) {
+  Amount amount;
+  amount.is_negative = text.starts_with('-');
+  if (amount.is_negative || text.starts_with('+')) text.remove_prefix(1);
+  const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
+  std::string_view fraction = text.substr(0, end);
+  amount.digits = take_until(fraction, '.');
+  amount.digits += fraction;
+  if (!is_digits(amount.digits)) return std::nullopt;
+  amount.power = -static_cast<int>(std::min(fraction.size(), std::size_t{kMaxPower}));
+  amount.digits.resize(amount.digits.size() - fraction.size() + static_cast<std::size_t>(-amount.power));
+  amount.digits.erase(0, amount.digits.find_first_not_of('0'));
+  if (!add_suffix(text.substr(end), amount)) return std::nullopt;
+  return amount;
+}
+
+__extension__ using Wide = unsigned __int128;
+
+// `amount` in units of 10^power.
+struct Scaled {
+  std::int64_t whole = 0;  // toward zero; of what is more than fits the largest number, or its negative
+  bool is_exact = true;    // nothing was cut off
+};
+
+Scaled scaled(const Amount& amount, int power) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr std::size_t kExactDigits = 19;  // times 2^60 they fit into 128 bits
+  std::string_view digits = amount.digits;
+  int left = amount.power - power;
+  bool is_exact = true;
+  if (digits.size() > kExactDigits) {
+    is_exact = digits.find_first_not_of('0', kExactDigits) == std::string_view::npos;
+    left += static_cast<int>(std::min(digits.size() - kExactDigits, std::size_t{2} * kMaxPower));
+    digits = digits.substr(0, kExactDigits);
   }
-  if (const std::size_t at = kDecimal.find(suffix); suffix.size() == 1 && at != std::string_view::npos) {
-    return power_of_ten(3 * (static_cast<int>(at) + 1));
+  Wide value = 0;
+  for (const char digit : digits) value = value * 10 + static_cast<unsigned>(digit - '0');
+  value *= static_cast<Wide>(amount.factor);
+  for (; left < 0 && value != 0; ++left) {
+    is_exact = is_exact && value % 10 == 0;
+    value /= 10;
   }
-  constexpr int kMaxPower = 18;  // "e3", "E18"
-  if (suffix.size() < 2 || (suffix[0] != 'e' && suffix[0] != 'E') || suffix[1] == ' ') return std::nullopt;
-  const auto power = parse_int(suffix.substr(1), 0, kMaxPower);
-  return power ? std::optional(power_of_ten(*power)) : std::nullopt;
+  for (; left > 0 && value != 0 && value <= static_cast<Wide>(kMost); --left) value *= 10;
+  const bool fits = value <= static_cast<Wide>(kMost);
+  const std::int64_t whole = fits ? static_cast<std::int64_t>(value) : kMost;
+  return {amount.is_negative ? -whole : whole, is_exact && fits};
 }
 
 }  // namespace
+
+bool is_shallow(std::string_view text) {
+  std::size_t depth = 0;
+  bool is_text = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char letter = text[i];
+    if (letter == '"') is_text = !is_text;
+    if (is_text && letter == '\\') ++i;
+    if (is_text) continue;
+    if ((letter == '{' || letter == '[') && ++depth > kMaxDepth) return false;
+    if ((letter == '}' || letter == ']') && depth > 0) --depth;
+  }
+  return true;
+}
 
 Result<json> parse_object(std::string_view text, std::string_view what) {
   auto value = is_shallow(text) ? json::parse(text, nullptr, false) : json();
@@ -245,42 +305,17 @@ Result<ServerVersion> server_version(Api& api) {
 }
 
 std::optional<std::int64_t> parse_quantity(std::string_view text) {
-  const std::size_t digits = std::min(text.find_first_not_of("+-0123456789"), text.size());
-  const std::string_view number = text.substr(0, digits), suffix = text.substr(digits);
-  if (number.empty() || number.front() == '+') return std::nullopt;
-  const auto value = parse_i64(number);
-  if (!value) return std::nullopt;
-  constexpr std::int64_t kMilli = 1000;
-  if (suffix == "m") return *value % kMilli == 0 ? std::optional(*value / kMilli) : std::nullopt;
-  const auto factor = factor_of(suffix);
-  std::int64_t product = 0;
-  if (!factor || __builtin_mul_overflow(*value, *factor, &product)) return std::nullopt;
-  return product;
+  const auto amount = amount_of(text);
+  const Scaled value = amount ? scaled(*amount, 0) : Scaled{.is_exact = false};
+  return value.is_exact ? std::optional(value.whole) : std::nullopt;
 }
 
 std::optional<std::int64_t> parse_thousandths(std::string_view text) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  constexpr std::size_t kMostDigits = 9;  // of a fraction
-  const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
-  const std::string_view suffix = text.substr(end);
-  std::string_view fraction = text.substr(0, end);
-  std::string digits(take_until(fraction, '.'));
-  if (!fraction.empty() && !is_digits(fraction)) return std::nullopt;
-  fraction = fraction.substr(0, kMostDigits);
-  digits += fraction;
-  if (digits.empty()) return std::nullopt;
-  auto divisor = static_cast<long double>(power_of_ten(static_cast<int>(fraction.size())));
-  long double factor = 1;
-  if (suffix == "n" || suffix == "u") {
-    divisor *= suffix == "u" ? 1e3L : 1e6L;
-  } else if (suffix != "m") {
-    const auto unit = factor_of(suffix);
-    if (!unit) return std::nullopt;
-    factor = 1e3L * static_cast<long double>(*unit);
-  }
-  const auto value = static_cast<long double>(parse_i64(digits).value_or(kMost));
-  const long double scaled = std::ceil(value * factor / divisor);
-  return scaled >= static_cast<long double>(kMost) ? kMost : static_cast<std::int64_t>(scaled);
+  const auto amount = amount_of(text);
+  if (!amount) return std::nullopt;
+  const auto [whole, is_exact] = scaled(*amount, kThousandth);
+  const bool is_most = whole == std::numeric_limits<std::int64_t>::max();
+  return is_exact || amount->is_negative || is_most ? whole : whole + 1;
 }
 
 std::string quantity_text(std::int64_t value) {

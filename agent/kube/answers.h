@@ -18,9 +18,20 @@ namespace neuron::kube {
 
 inline constexpr std::size_t kMaxObjectBytes = std::size_t{2} << 20U;  // above what etcd keeps of one object
 
-// An object, nested at most 64 deep: copying, comparing or printing deeper ones would exhaust the stack. Errors:
+inline constexpr std::size_t kMaxDepth = 64;  // copying, comparing or printing deeper JSON would exhaust the stack
+
+// Brackets outside strings are nested at most kMaxDepth deep. Pure.
+[[nodiscard]] bool is_shallow(std::string_view text);
+
+// An object, nested at most kMaxDepth deep. Errors:
 // data_corrupt; `what` begins the message. Pure.
 [[nodiscard]] Result<nlohmann::json> parse_object(std::string_view text, std::string_view what);
+
+// Objects of a user's file: YAML as kubectl reads it, or JSON, in documents between lines of --- or one JSON object
+// after another; empty ones are left out. Unlike kubectl it refuses tags and a key that is there twice. Errors:
+// invalid_argument, with the document's number and the line: no YAML or JSON, no object, nested more than kMaxDepth
+// deep, more than 2 million values or 64 MiB once anchors are expanded. Pure; a few seconds per 10 MB of YAML.
+[[nodiscard]] Result<std::vector<nlohmann::json>> read_documents(std::string_view text);
 
 // The member of `value` along `names`: member_of(pod, {"metadata", "name"}); nullptr where there is none. Unlike
 // nlohmann's accessors it does not throw where a value has another type. Pure.
@@ -69,10 +80,11 @@ struct WatchLine {
 [[nodiscard]] Result<ListPage> parse_list_page(std::string_view text);
 [[nodiscard]] Result<WatchLine> parse_watch_line(std::string_view line);
 
-// Parses a Kubernetes quantity: "8", "96Gi", "2k", "1e3", "4000m"; nullopt: not a whole number of 64 bits.
+// Kubernetes' quantities, in every form that it reads: a sign, decimals, all suffixes. parse_quantity: those that a
+// 64-bit integer can hold: "8", "96Gi", "2k", "1e3", "4000m", "1.5k"; else nullopt.
 [[nodiscard]] std::optional<std::int64_t> parse_quantity(std::string_view text);
-// Parses a quantity in thousandths, rounded up, also fractions: "1.5", "500m", "10n"; a larger value than fits is the
-// largest number. nullopt: no quantity, or a negative one.
+// In thousandths, rounded up, also of fractions: "1.5", "500m", "10n", "-0.5"; of what is more than fits the largest
+// number, or its negative. nullopt: no quantity.
 [[nodiscard]] std::optional<std::int64_t> parse_thousandths(std::string_view text);
 // "96Gi" where it is a multiple of a binary unit, in the greatest such unit; else decimal digits. Pure.
 [[nodiscard]] std::string quantity_text(std::int64_t value);

@@ -18,7 +18,7 @@
 #include "agent/model/allocation.h"
 #include "agent/model/resource.h"
 #include "plugin/device/ledger.h"
-#include "plugin/placement/placed_ids.h"
+#include "plugin/placement/placed_pod.h"
 
 // The units of a resource between the kubelet and the node: what containers hold, the list that the kubelet is shown,
 // and the choice among units it offers.

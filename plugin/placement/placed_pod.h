@@ -11,7 +11,6 @@
 #include "agent/base/result.h"
 #include "agent/kube/answers.h"
 #include "agent/model/resource.h"
-#include "plugin/placement/placed_ids.h"
 
 // A pod of this node with the annotations that AWS's scheduler extender and HAMi write
 // (docs/allocation.md#placed-by-others). Foreign text; pure.
@@ -23,6 +22,13 @@ inline constexpr const char* kAllocatedAnnotation = "NEURON_ALLOCATED";    // "f
 inline constexpr const char* kTypeAnnotation = "NEURON_RESOURCE_TYPE";     // of HAMi, for cores only
 inline constexpr std::size_t kMostPlacedIds = 1024, kMostIdsBytes = 8192;  // above what any node has
 inline constexpr int kHighestPlacedId = 65535;
+
+// The ids that a scheduler extender has chosen for a container. Passive data.
+struct PlacedIds {
+  model::Resource of{};  // neuron: device indices; neuroncore: logical cores
+  std::vector<int> ids;  // ascending, each once
+  friend bool operator==(const PlacedIds&, const PlacedIds&) = default;
+};
 
 // A container's requests for devices and cores, each above 0. Passive data.
 struct PlacedContainer {

@@ -13,6 +13,7 @@
 #include "plugin/dra/claim/claim_plan.h"
 #include "plugin/dra/claim/claim_request.h"
 #include "test/unit/grant/nodes.h"
+#include "tools/neuron-agent/reports.h"
 
 namespace {
 
@@ -80,10 +81,11 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     require(!config->lnc || *config->lnc == 1 || *config->lnc == 2);
     require(!config->ultraserver_mode || *config->ultraserver_mode <= 4);
   }
-  if (const auto checked = dra::check_claims(text, kDriver)) {
-    require(checked->faults.empty() || checked->objects > 0);
-    for (const auto& fault : checked->faults) {
-      require(!fault.path.empty() && !fault.problem.empty() && !fault.fix.empty() && fault.value.size() <= 160);
+  // YAML too, by neuron::kube::read_documents.
+  if (const auto checked = neuron::agent::check_claims(text, kDriver)) {
+    for (const auto& fault : checked->findings) {
+      require(fault.evidence.size() == 1 && fault.evidence[0].value.size() <= 160);
+      require(!fault.evidence[0].path.empty() && !fault.sentence.empty() && !fault.fix.empty());
     }
   }
   if (const auto pod = dra::parse_pod_use(text)) {

@@ -76,8 +76,8 @@ func TestClaimPolicyRefusesWhatPrepareWould(t *testing.T) {
 
 // A row of test/fixtures/claims/requests.json, to which `neuron-agent check --claim` is held as well.
 type claimRequest struct {
-	Name, Refused string
-	Request       resourcev1.DeviceRequest
+	Name, Refused, Unreadable string
+	Request                   json.RawMessage
 }
 
 // requesting are a claim and a template with these requests.
@@ -99,8 +99,15 @@ func TestClaimPolicyRefusesRequestsForNoCores(t *testing.T) {
 	}
 	device := resourcev1.DeviceRequest{Name: "q", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "neuron.aws.com"}}
 	for _, row := range rows {
-		row.Request.Name = "r"
-		for _, object := range requesting(device, row.Request) {
+		request := resourcev1.DeviceRequest{}
+		if err := json.Unmarshal(row.Request, &request); (err != nil) != (row.Unreadable != "") {
+			t.Errorf("%s: the API server reads it as %v, %v", row.Name, request, err)
+		}
+		if row.Unreadable != "" {
+			continue // which no policy sees
+		}
+		request.Name = "r"
+		for _, object := range requesting(device, request) {
 			refused := denials(t, policy, "anyone", "", object, nil)
 			if want := `the request "r" has no core of its device; request at least one`; row.Refused == "" && len(refused) != 0 ||
 				row.Refused != "" && !slices.Equal(refused, []string{want}) {

@@ -58,6 +58,7 @@ DOORS = {
     r"archive(_entry)?\.h": ["agent/host"],
     r"zlib\.h": ["tools/neuron-gather"],
     r"curl/": ["agent/kube"],
+    r"yaml-cpp/": ["agent/kube"],
     r"prometheus/": ["agent/metrics"],
     r"event2/": ["agent/metrics"],
     r"openssl/": ["agent/metrics"],

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "tools/neuron-top/live.h"
+#include "tools/neuron-top/options.h"
 #include "tools/screen/live.h"
 #include "tools/screen/terminal.h"
 

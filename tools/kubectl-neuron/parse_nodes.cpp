@@ -232,7 +232,7 @@ bool has_readable_amounts(Kind kind, const json& item, const std::set<std::strin
 std::optional<std::int64_t> thousandths_of(const json& quantity) {
   if (!quantity.is_string() && !quantity.is_number()) return std::nullopt;
   const auto amount = kube::parse_thousandths(quantity.is_string() ? quantity.get<std::string>() : quantity.dump());
-  return amount ? std::optional(std::min(*amount, kMostThousandths)) : std::nullopt;
+  return amount && *amount >= 0 ? std::optional(std::min(*amount, kMostThousandths)) : std::nullopt;
 }
 
 Amounts general_of(const json& object, const std::set<std::string>& more) {

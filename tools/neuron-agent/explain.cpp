@@ -17,7 +17,7 @@ namespace {
 
 const ReportWords kWords = {.schema = kExplainSchema,
                             .work = "it",
-                            .may_hang = "a driver or the kubelet",
+                            .may_hang = "a driver or the kubelet may hang; inspect the kernel log",
                             .killed = "the scan",
                             .output = "the answer"};
 

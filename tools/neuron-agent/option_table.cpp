@@ -319,7 +319,7 @@ const std::vector<Option> kOptions = {
     {kRun, "--once", "", "", "Print what would be advertised, then exit", on(&Options::once)},
     {kRun, "--check-config", "", "", "Print the effective options, then exit", on(&Options::check_config)},
     {kCheck, "--claim", "FILE", "",
-     "Instead of this node check the configuration of\nclaims and templates in this JSON file; - for\nstandard input",
+     "Instead of this node check the claims and\ntemplates in this YAML or JSON file; - for\nstandard input",
      text(&Options::claim)},
     {kCheck, "--output", "FORM", "text", "Format of the findings: text or json",
      parsed(parse_report_form, &Options::output)},

@@ -66,10 +66,15 @@ Result<void> check_api_server(const kube::ApiFlags& api) {
   return {};
 }
 
-void settle_core_devices(Options& options) {
+void settle_pool(Options& options) {
   options.dra.pool.core_devices = options.offer.core_devices;
   if (options.offer.core_devices && options.dra.pool.partitions != plugin::dra::Partitions::none) {
     options.doubts.emplace_back("--core-devices has no effect beside --dra-partitions, which offers every device");
+  }
+  if (options.dra.pool.shares == plugin::dra::Shares::on &&
+      options.dra.pool.partitions != plugin::dra::Partitions::none) {
+    options.doubts.emplace_back(
+        "--dra-shares=on has no effect beside --dra-partitions, whose counters count no shares");
   }
 }
 
@@ -125,7 +130,7 @@ Result<void> settle_offer(Options& options, const std::string& instance_type) {
 
 Result<void> settle_catalogue(Options& options) {
   if (!options.node_name.empty()) TRY(check_node_name(options, ""));
-  settle_core_devices(options);
+  settle_pool(options);
   return check_offer(options);
 }
 
@@ -139,7 +144,7 @@ Result<void> settle_dra(Options& options) {
         "--resources, --node-groups, --neurondevice and --cdi have no effect in DRA mode: everything is offered, and "
         "claims use CDI");
   }
-  settle_core_devices(options);
+  settle_pool(options);
   if (options.take_over) {
     options.doubts.emplace_back("--take-over has no effect in DRA mode, where instances overlap without it");
   }

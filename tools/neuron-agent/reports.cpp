@@ -9,14 +9,12 @@
 namespace neuron::agent {
 namespace {
 
-constexpr std::size_t kMaxOutput = std::size_t{4} << 20U;
-
 // The report of a child: its status is the verdict, and its text the output or the reason.
 Report report_of(const ChildOutcome& child, const Options& options, const ReportWords& words) {
   using End = ChildOutcome::End;
   if (child.end == End::out_of_time) {
     return cannot_tell(words.work + " took longer than " + std::to_string(options.timeout.count()) +
-                       " ms: " + words.may_hang + " may hang; inspect the kernel log, or raise --timeout");
+                       " ms: " + words.may_hang + ", or raise --timeout");
   }
   if (child.end == End::killed) {
     return cannot_tell(words.killed + " died of signal " + std::to_string(child.status) + "; please report it");
@@ -26,26 +24,34 @@ Report report_of(const ChildOutcome& child, const Options& options, const Report
   return {static_cast<Verdict>(child.status), child.output, ""};
 }
 
-Report run(const Options& options, const ReportWords& words,
-           const std::function<Report(const std::string& directory)>& make) {
+Report run(const Options& options, const ReportWords& words, const std::function<Report()>& make) {
+  const auto in_child = [&](int output) {
+    const Report report = make();
+    const std::string& text = report.verdict == Verdict::cannot_tell ? report.error : report.output;
+    return static_cast<int>(write_all(output, text, words.output) ? report.verdict : Verdict::cannot_tell);
+  };
+  const auto child = run_in_child(in_child, options.timeout, words.most_output);
+  return child ? report_of(*child, options, words) : cannot_tell(child.error().message);
+}
+
+Report run_on_root(const Options& options, const ReportWords& words,
+                   const std::function<Report(const std::string& directory)>& make) {
   const auto source = host::RootSource::open(options.root);
   if (!source) {
     const bool absent = source.error().code == ErrorCode::not_found;
     return cannot_tell(source.error().message + (absent ? words.no_root : ""));
   }
-  const auto in_child = [&](int output) {
-    const Report report = make(source->directory());
-    const std::string& text = report.verdict == Verdict::cannot_tell ? report.error : report.output;
-    return static_cast<int>(write_all(output, text, words.output) ? report.verdict : Verdict::cannot_tell);
-  };
-  const auto child = run_in_child(in_child, options.timeout, kMaxOutput);
-  return child ? report_of(*child, options, words) : cannot_tell(child.error().message);
+  return run(options, words, [&] { return make(source->directory()); });
 }
 
 }  // namespace
 
 Report report_in_child(const Options& options, const ReportWords& words,
                        const std::function<Report(const std::string& directory)>& make) {
+  return with_document(run_on_root(options, words, make), words.schema, options.output);
+}
+
+Report report_in_child(const Options& options, const ReportWords& words, const std::function<Report()>& make) {
   return with_document(run(options, words, make), words.schema, options.output);
 }
 

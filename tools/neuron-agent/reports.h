@@ -26,9 +26,24 @@ struct Report {
 // process has one thread. With JSON, `cannot_tell` has a document too.
 [[nodiscard]] Report check_node(const Options& options);
 
-// Reports on the configuration in the file of `--claim` (plugin/dra/claim/claim_config.h). Reads nothing else, and
-// blocks on that file. With JSON, `cannot_tell` has a document too.
+// Reports on the claims in the file of `--claim`: what Prepare would refuse, and what is malformed or never scheduled.
+// Reads nothing else, in a child process, as check_node(): a pipe that does not end takes no longer than
+// `options.timeout`. With JSON, `cannot_tell` has a document too.
 [[nodiscard]] Report check_claim(const Options& options);
+
+// What check_claim() finds in a file. What depends on the node, the other requests of a container or the allocation is
+// not known here.
+struct CheckedClaims {
+  std::size_t objects = 0;  // ResourceClaims, ResourceClaimTemplates and DeviceClasses
+  std::size_t configs = 0;  // entries of config[] for the driver
+  // Codes in docs/checks.md. The sentence begins with the object, "ResourceClaimTemplate default/neurons", which is the
+  // subject; the evidence is one path in it, "spec.spec.devices.config[1].opaque.parameters", and its JSON, printable.
+  std::vector<preflight::Finding> findings;
+};
+
+// `text`: as kube::read_documents takes it; lists of objects too. Objects of other kinds are skipped. Errors:
+// read_documents. Pure.
+[[nodiscard]] Result<CheckedClaims> check_claims(std::string_view text, const std::string& driver);
 
 // Scans the machine once, asks the kubelet for holdings and health, and reports on the pod (explain_pod.h). All of it
 // runs in a child process, so that a hanging driver or kubelet takes no longer than `options.timeout`. Call it only
@@ -43,15 +58,20 @@ struct Report {
 struct ReportWords {
   std::string schema;     // of its JSON
   std::string work;       // "reading the machine"
-  std::string may_hang;   // "a driver"
+  std::string may_hang;   // at the end of the timeout: "a driver may hang; inspect the kernel log"
   std::string killed;     // "the check"
   std::string output;     // "the report"
   std::string no_root{};  // advice for a root that does not exist
+  std::size_t most_output = std::size_t{4} << 20U;  // bytes
 };
 
 // Runs `make` in a child process. Its argument is the directory of --root, or of the unpacked archive.
 [[nodiscard]] Report report_in_child(const Options& options, const ReportWords& words,
                                      const std::function<Report(const std::string& directory)>& make);
+
+// The same without a root.
+[[nodiscard]] Report report_in_child(const Options& options, const ReportWords& words,
+                                     const std::function<Report()>& make);
 
 [[nodiscard]] Report cannot_tell(const std::string& reason);
 

@@ -1,4 +1,4 @@
-#include "tools/neuron-top/live.h"
+#include "tools/neuron-top/options.h"
 
 #include <algorithm>
 #include <string>

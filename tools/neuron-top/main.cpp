@@ -19,7 +19,6 @@
 #include "agent/base/parse.h"
 #include "agent/host/root_source.h"
 #include "tools/neuron-top/collector.h"
-#include "tools/neuron-top/live.h"
 #include "tools/neuron-top/options.h"
 #include "tools/screen/live.h"
 #include "tools/screen/screen.h"

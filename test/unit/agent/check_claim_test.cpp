@@ -1,7 +1,10 @@
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/base/fd.h"
 #include "test/unit/agent/checked_node.h"
 #include "test/unit/render/golden.h"
 
@@ -44,7 +47,8 @@ TEST_F(CheckClaim, JsonHoldsTheSame) {
 }
 
 TEST_F(CheckClaim, GoodOnesAreCounted) {
-  const Report report = check_claim(options(R"({"kind": "ResourceClaim"}{"kind": "DeviceClass"})"));
+  const Report report =
+      check_claim(options(R"({"kind": "ResourceClaim", "spec": {}}{"kind": "DeviceClass", "spec": {}})"));
   EXPECT_EQ(report.verdict, Verdict::good);
   EXPECT_EQ(report.output, "nothing wrong: 2 objects, 0 configurations for neuron.aws.com\n");
 }
@@ -59,14 +63,28 @@ TEST_F(CheckClaim, ALinkIsFollowed) {
 }
 
 TEST_F(CheckClaim, CannotTell) {
-  Options wrong = options("kind: ResourceClaim\n");
-  EXPECT_THAT(check_claim(wrong).error, HasSubstr("claims.json: not JSON; convert it with kubectl create"));
+  Options wrong = options("kind: ResourceClaim\nkind: Pod\n");
+  EXPECT_THAT(check_claim(wrong).error,
+              HasSubstr("claims.json: document 1, line 2: the key \"kind\" a second time: remove one"));
+  EXPECT_THAT(check_claim(options("{kind: ResourceClaim, apiVersion: example.com/v1}")).error,
+              HasSubstr("of resource.k8s.io; ResourceClaim *: skipped"));
   EXPECT_THAT(check_claim(options("{}")).error, HasSubstr("no ResourceClaim, ResourceClaimTemplate or DeviceClass"));
   EXPECT_THAT(check_claim(options(std::string(40U << 20U, ' '))).error, HasSubstr("more than 33554432 bytes"));
   wrong.claim = "";
   EXPECT_EQ(check_claim(wrong).verdict, Verdict::cannot_tell);
   wrong.output = ReportForm::json;
   EXPECT_EQ(nlohmann::json::parse(check_claim(wrong).output).at("verdict"), "cannot_tell");
+}
+
+TEST_F(CheckClaim, APipeThatDoesNotEndTakesNoLongerThanTheTimeout) {
+  Options waits = options("");
+  const std::string pipe = node_.kubelet + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const Fd writer(::open(pipe.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(writer.valid());
+  waits.claim = pipe;
+  waits.timeout = std::chrono::milliseconds(200);
+  EXPECT_THAT(check_claim(waits).error, HasSubstr("reading the claims took longer than 200 ms"));
 }
 
 }  // namespace

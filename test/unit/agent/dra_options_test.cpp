@@ -133,6 +133,9 @@ TEST(DraOptions, WhatSaysNothingInThisModeIsDoubted) {
   EXPECT_TRUE(cores.options.dra.pool.core_devices && cores.options.dra.pool.core_devices->contains(3));
   EXPECT_THAT(parse_dra({"--core-devices", "0-3", "--dra-partitions", "cores"}).options.doubts,
               Contains(HasSubstr("no effect beside --dra-partitions")));
+  EXPECT_THAT(parse_dra({"--dra-shares", "on", "--dra-partitions", "cores"}).options.doubts,
+              Contains(HasSubstr("--dra-shares=on has no effect beside --dra-partitions")));
+  EXPECT_THAT(parse_dra({"--dra-shares", "auto", "--dra-partitions", "cores"}).options.doubts, IsEmpty());
   EXPECT_THAT(parse_dra({"--dra-server", "1.36.3"}).options.doubts, Contains(HasSubstr("only with --once")));
   EXPECT_THAT(parse_dra({"--dra-server", "1.36.3", "--once"}).options.doubts, testing::IsEmpty());
 }

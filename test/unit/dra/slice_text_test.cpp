@@ -210,19 +210,55 @@ TEST(SliceText, WhatIsNoSliceIsRefused) {
 }
 
 TEST(SliceText, QuantitiesAreReadInAnyFormThatTheServerMayGiveThem) {
-  const std::map<std::string, std::int64_t> known = {{"0", 0},
-                                                     {"8", 8},
-                                                     {"-3", -3},
-                                                     {"2k", 2000},
-                                                     {"96Gi", std::int64_t{96} << 30U},
-                                                     {"1e3", 1000},
-                                                     {"1E3", 1000},
-                                                     {"1E", 1'000'000'000'000'000'000},
-                                                     {"4000m", 4},
-                                                     {"9223372036854775807", std::numeric_limits<std::int64_t>::max()}};
+  const std::map<std::string, std::int64_t> known = {
+      {"0", 0},
+      {"8", 8},
+      {"-3", -3},
+      {"2k", 2000},
+      {"96Gi", std::int64_t{96} << 30U},
+      {"1e3", 1000},
+      {"1E3", 1000},
+      {"1E", 1'000'000'000'000'000'000},
+      {"4000m", 4},
+      {"9223372036854775807", std::numeric_limits<std::int64_t>::max()},
+      {"-9223372036854775807", -std::numeric_limits<std::int64_t>::max()},
+      {"+3", 3},
+      {"0.0", 0},
+      {".0", 0},
+      {"0.", 0},
+      {"0n", 0},
+      {"1.5k", 1500},
+      {"5000e-3", 5},
+      {"1e+3", 1000},
+      {"0e999", 0},
+      {"0.5Ki", 512},
+      {"7000000000n", 7}};
   for (const auto& [text, value] : known) EXPECT_EQ(kube::parse_quantity(text), value) << text;
-  for (const char* bad : {"", "x", "1.5", "1500m", "k", "1kk", "1e", "1e99", "9223372036854775808", "8Ei", "1 k", " 1",
-                          "1e-3", "0x10", "--1", "1-1"}) {
+  for (const char* bad : {"",
+                          "x",
+                          "1.5",
+                          "1500m",
+                          "k",
+                          "1kk",
+                          "1e",
+                          "1e99",
+                          "9223372036854775808",
+                          "8Ei",
+                          "1 k",
+                          " 1",
+                          "1e-3",
+                          "0x10",
+                          "--1",
+                          "1-1",
+                          ".",
+                          "+",
+                          "m",
+                          "1e999",
+                          "1e-999",
+                          "10000000000000000000000",
+                          "1.5.1",
+                          "1e+",
+                          "1E5m"}) {
     EXPECT_FALSE(kube::parse_quantity(bad)) << bad;
   }
   for (const std::int64_t value : {std::int64_t{0}, std::int64_t{1}, std::int64_t{1000}, std::int64_t{1} << 40U,
@@ -235,12 +271,13 @@ TEST(SliceText, QuantitiesAreReadInAnyFormThatTheServerMayGiveThem) {
 TEST(SliceText, FractionsOfQuantitiesAreThousandthsRoundedUp) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   const std::map<std::string, std::int64_t> known = {
-      {"0", 0},         {"8", 8000},      {"1.5", 1500},      {".5", 500},   {"2.", 2000},
-      {"500m", 500},    {"0.5m", 1},      {"10n", 1},         {"1500u", 2},  {"1.0005", 1001},
-      {"1e3", 1000000}, {"1Ki", 1024000}, {"1.5Ki", 1536000}, {"8E", kMost}, {"9223372036854775808", kMost},
-      {"0.1", 100}};
+      {"0", 0},         {"8", 8000},      {"1.5", 1500},      {".5", 500},    {"2.", 2000},
+      {"500m", 500},    {"0.5m", 1},      {"10n", 1},         {"1500u", 2},   {"1.0005", 1001},
+      {"1e3", 1000000}, {"1Ki", 1024000}, {"1.5Ki", 1536000}, {"8E", kMost},  {"9223372036854775808", kMost},
+      {"0.1", 100},     {"+1", 1000},     {"-1", -1000},      {"-0.5", -500}, {"-1n", 0},
+      {"1e-999", 1},    {"1e999", kMost}, {"-1e999", -kMost}, {"0e9", 0}};
   for (const auto& [text, value] : known) EXPECT_EQ(kube::parse_thousandths(text), value) << text;
-  for (const char* bad : {"", ".", "x", "-1", "1.5.", "1..5", "1.x", "1kk", "m", "1 ", "+1"}) {
+  for (const char* bad : {"", ".", "x", "-", "1.5.", "1..5", "1.x", "1kk", "m", "1 ", "+-1"}) {
     EXPECT_FALSE(kube::parse_thousandths(bad)) << bad;
   }
 }
