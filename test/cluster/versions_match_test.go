@@ -16,13 +16,12 @@ import (
 // otherDriver is a driver that has nothing but a class and slices.
 const otherDriver = "nic.example.com"
 
-// standardAttributes of Kubernetes, each with a class of ours whose devices have it.
+// standardAttributes of Kubernetes, each with a class of ours whose devices have it; simulated hosts have no pcieRoot.
 var standardAttributes = []struct {
 	name        resource.QualifiedName
 	kind, class string
 }{
 	{"resource.kubernetes.io/numaNode", "neuron_device", "neuron.aws.com"},
-	{"resource.kubernetes.io/pcieRoot", "neuron_device", "neuron.aws.com"},
 	{"resource.kubernetes.io/pciBusID", "efa", "efa.neuron.aws.com"},
 }
 
@@ -33,7 +32,7 @@ func expectMatchAcrossDrivers(t *testing.T, c *cluster.Cluster, n *cluster.Node)
 	if err != nil {
 		t.Fatal(err)
 	}
-	far := attributes{standardAttributes[0].name: whole(9), standardAttributes[1].name: text("pci0000:ff"), standardAttributes[2].name: text("0000:ff:00.0")}
+	far := attributes{standardAttributes[0].name: whole(9), standardAttributes[1].name: text("0000:ff:00.0")}
 	near := attributes{}
 	byName := map[string]resource.Device{}
 	for _, device := range offered {

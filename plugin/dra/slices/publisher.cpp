@@ -100,8 +100,8 @@ void SlicePublisher::run(const std::stop_token& stop) {
   loop_.run(stop, [this] { return turn(); });
 }
 
-// When the next work is due; nullopt: none is.
-std::optional<SteadyTime> SlicePublisher::due_time() {
+// When the next work is due, `now` if at once; nullopt: none is.
+std::optional<SteadyTime> SlicePublisher::due_time(SteadyTime now) {
   if (!pool_) return std::nullopt;
   // Own writes come back through the watch, a little later.
   if (written_ && seen_ == *written_) stored_due_.reset();
@@ -109,7 +109,7 @@ std::optional<SteadyTime> SlicePublisher::due_time() {
   const auto sooner = [&](SteadyTime time) { due = due ? std::min(*due, time) : time; };
   if (pool_due_) sooner(*pool_due_);
   if (stored_due_ && written_ && !refused_) sooner(*stored_due_);
-  if ((compare_ && !refused_) || server_is_due_) sooner(clock_.now());
+  if ((compare_ && !refused_) || server_is_due_) sooner(now);
   return due ? std::optional(std::max(*due, not_before_)) : std::nullopt;
 }
 
@@ -117,7 +117,7 @@ SlicePublisher::Task SlicePublisher::next_task() {
   constexpr milliseconds kLongest = std::chrono::minutes(1);
   const MutexLock lock(mutex_);
   const SteadyTime now = clock_.now();
-  const auto due = due_time();
+  const auto due = due_time(now);
   if (!due) return {.pause = kLongest};
   if (*due > now) return {.pause = std::min(std::chrono::ceil<milliseconds>(*due - now), kLongest)};
   const auto is_due = [&](const std::optional<SteadyTime>& time) { return time && *time <= now; };

@@ -301,7 +301,7 @@ class SlicePublisher final : public kube::WatchSink {
     bool is_repair = false;  // the pool has not changed since it was last written
   };
   [[nodiscard]] Task next_task() EXCLUDES(mutex_);
-  [[nodiscard]] std::optional<SteadyTime> due_time() REQUIRES(mutex_);
+  [[nodiscard]] std::optional<SteadyTime> due_time(SteadyTime now) REQUIRES(mutex_);
   void stored_changed() REQUIRES(mutex_);
   void check_server();
   void write(const Task& task);
