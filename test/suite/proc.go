@@ -58,6 +58,25 @@ func Status(pid int, key string) (int64, error) {
 	return 0, fmt.Errorf("no %s in /proc/%d/status", key, pid)
 }
 
+// Wakeups is how often the threads of a process have waited so far.
+func Wakeups(pid int) (int64, error) {
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return 0, err
+	}
+	var sum int64
+	for _, thread := range threads {
+		id, err := strconv.Atoi(thread.Name())
+		if err != nil {
+			return 0, err
+		}
+		if count, err := Status(id, "voluntary_ctxt_switches"); err == nil { // else the thread has ended
+			sum += count
+		}
+	}
+	return sum, nil
+}
+
 // Descriptors counts the open files of a process, none when it is gone.
 func Descriptors(pid int) int {
 	entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))

@@ -268,28 +268,6 @@ TEST_F(PublisherServersTest, DevicesAreSharedByThemselvesWhereEveryServerIsOneTh
   EXPECT_TRUE(has_any_shares(stored()));
 }
 
-// As a real one: each read is later than the one before.
-class MovingClock final : public Clock {
- public:
-  [[nodiscard]] SteadyTime now() const override {
-    return SteadyTime{} + std::chrono::hours(1) + std::chrono::nanoseconds(++reads_);
-  }
-
- private:
-  mutable int reads_ = 0;
-};
-
-TEST_F(PublisherServersTest, TheServerIsCheckedAtOnceAfterAList) {
-  const MovingClock clock;
-  SlicePublisher publisher(admission_, {"neuron.aws.com", "n1", "n1"}, clock);
-  publisher.set_pool(TestNode("inf2.24xlarge").pool());
-  while (publisher.turn() == 0ms) {
-  }
-  ASSERT_TRUE(publisher.state().published);
-  publisher.on_synced();
-  EXPECT_EQ(publisher.turn(), 0ms) << "it waits for a time that has passed";
-}
-
 TEST_F(PublisherServersTest, AGateThatIsOpenedLaterIsNoticedWithinTheHour) {
   set_server("35", "v1.35.6", false);
   const Pool pool = TestNode("inf2.24xlarge").pool();
