@@ -135,7 +135,7 @@ TEST(DraOptions, WhatSaysNothingInThisModeIsDoubted) {
               Contains(HasSubstr("no effect beside --dra-partitions")));
   EXPECT_THAT(parse_dra({"--dra-shares", "on", "--dra-partitions", "cores"}).options.doubts,
               Contains(HasSubstr("--dra-shares=on has no effect beside --dra-partitions")));
-  EXPECT_THAT(parse_dra({"--dra-shares", "auto", "--dra-partitions", "cores"}).options.doubts, IsEmpty());
+  EXPECT_THAT(parse_dra({"--dra-shares", "auto", "--dra-partitions", "cores"}).options.doubts, testing::IsEmpty());
   EXPECT_THAT(parse_dra({"--dra-server", "1.36.3"}).options.doubts, Contains(HasSubstr("only with --once")));
   EXPECT_THAT(parse_dra({"--dra-server", "1.36.3", "--once"}).options.doubts, testing::IsEmpty());
 }
