@@ -25,9 +25,9 @@ struct Error {
   ErrorCode code = ErrorCode::internal;
   std::string message;
   int os_errno = 0;  // 0 when no system call was involved
-  // Which refusal it is, where its code is too coarse for an operator or a caller: a word of a closed list that the
-  // subsystem owns which returns the error (plugin/dra/claim/claim_request.h). "" = none. Static storage: copies,
-  // with_context() and TRY keep it.
+  // The refusal, where its code is too coarse for an operator or a caller: an entry of the closed list of the subsystem
+  // that returns the error (plugin/dra/claim/claim_request.h). "" = none. Static storage: copies, with_context() and
+  // TRY keep it.
   std::string_view reason{};
 
   // The same error, prefixed with the caller's action: "reading neuron3: <message>".

@@ -119,8 +119,11 @@ TEST(Check, ClaimsComeFromAFileOrStandardInput) {
   const Ended refused = run_line("echo '" + wrong + "' | " + bin_dir() + "/neuron-agent check --claim - 2>&1");
   EXPECT_EQ(refused.status, 1);
   EXPECT_THAT(refused.output, HasSubstr("apiVersion is null"));
-  EXPECT_EQ(run_line("echo '{\"kind\": \"ResourceClaim\"}' | " + bin_dir() + "/neuron-agent check --claim -").status,
-            0);
+  const std::string right = R"({"kind": "ResourceClaim", "spec": {"devices": {}}})";
+  for (const char* name : {"-", "/dev/stdin"}) {
+    EXPECT_EQ(run_line("echo '" + right + "' | " + bin_dir() + "/neuron-agent check --claim " + name).status, 0)
+        << name;
+  }
   EXPECT_EQ(run_check("--claim " + table + " 2>/dev/null").status, 2);
   EXPECT_EQ(run_check("--claim 2>/dev/null").status, 2);
 }

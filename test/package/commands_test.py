@@ -101,7 +101,7 @@ class Programs:
 
 
 class Scratch:
-    """A directory with a simulated host and its capture."""
+    """A directory with a simulated host, its capture, and claims.yaml."""
 
     def __init__(self, programs, directory):
         self.programs, self.directory = programs, directory
@@ -109,6 +109,8 @@ class Scratch:
         self.archive = os.path.join(directory, "host.tar.gz")
         self.run(["neuron-sim", "node", self.host, "--instance-type", "trn2.48xlarge"])
         self.run(["neuron-gather", "--root", self.host, "-o", self.archive])
+        with open(os.path.join(directory, "claims.yaml"), "w", encoding="utf-8") as file:
+            file.write("{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, spec: {devices: {}}}")
 
     def run(self, words):
         return subprocess.run([self.programs.paths[words[0]], *words[1:]], stdin=subprocess.DEVNULL, capture_output=True, text=True,

@@ -211,17 +211,17 @@ class Checker {
   CheckedClaims found_;
 };
 
-// Links and pipes too, such as those of a shell's <(...).
-Result<std::string> read_text(const std::string& path) {
-  if (path == "-") return read_all(STDIN_FILENO, kMaxBytes, "standard input");
+// Links and pipes too, such as those of a shell's <(...). `input`: standard input, which a child process does not have.
+Result<std::string> read_text(const std::string& path, const Fd& input) {
+  if (path == "-" || path == "/dev/stdin") return read_all(input.get(), kMaxBytes, "standard input");
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   if (!file.valid()) return fail(error_from_errno(errno, path));
   return read_all(file.get(), kMaxBytes, path);
 }
 
-Report make_report(const Options& options) {
+Report make_report(const Options& options, const Fd& input) {
   const std::string path = options.claim.value_or(""), &driver = options.dra.pool.driver;
-  const auto text = read_text(path);
+  const auto text = read_text(path, input);
   if (!text) return cannot_tell(text.error().message);
   auto checked = check_claims(*text, driver);
   const std::string name = path == "-" ? "standard input" : path;
@@ -247,7 +247,8 @@ Result<CheckedClaims> check_claims(std::string_view text, const std::string& dri
 }
 
 Report check_claim(const Options& options) {
-  return report_in_child(options, kWords, [&] { return make_report(options); });
+  const Fd input(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+  return report_in_child(options, kWords, [&] { return make_report(options, input); });
 }
 
 }  // namespace neuron::agent

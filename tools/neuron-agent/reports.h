@@ -31,8 +31,7 @@ struct Report {
 // `options.timeout`. With JSON, `cannot_tell` has a document too.
 [[nodiscard]] Report check_claim(const Options& options);
 
-// What check_claim() finds in a file. What depends on the node, the other requests of a container or the allocation is
-// not known here.
+// Findings of check_claim() in a file. Not known here: the node, the other requests of a container, the allocation.
 struct CheckedClaims {
   std::size_t objects = 0;  // ResourceClaims, ResourceClaimTemplates and DeviceClasses
   std::size_t configs = 0;  // entries of config[] for the driver
@@ -69,7 +68,7 @@ struct ReportWords {
 [[nodiscard]] Report report_in_child(const Options& options, const ReportWords& words,
                                      const std::function<Report(const std::string& directory)>& make);
 
-// The same without a root.
+// As above, without a root.
 [[nodiscard]] Report report_in_child(const Options& options, const ReportWords& words,
                                      const std::function<Report()>& make);
 
