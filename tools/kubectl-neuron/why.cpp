@@ -31,7 +31,7 @@ std::string joined(const std::string& reason, const std::string& message) {
 
 // Nothing keeps a container with such a reason from running, unless the message says so.
 bool is_usual(const ContainerWait& wait) {
-  const bool is_named = wait.reason != "" && wait.reason != "ContainerCreating" && wait.reason != "PodInitializing";
+  const bool is_named = !wait.reason.empty() && wait.reason != "ContainerCreating" && wait.reason != "PodInitializing";
   return !is_named && wait.message.empty();
 }
 

@@ -22,7 +22,6 @@
 namespace neuron::sim {
 namespace {
 
-constexpr std::size_t kMaxLabel = 63;
 constexpr std::string_view kAdminAccess = "admin:";
 
 // Kubernetes' IsExtendedResourceName: domain/name, the domain not Kubernetes' own.
